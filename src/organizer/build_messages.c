@@ -87,7 +87,7 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
 
     if (!tbd_message_check(kind, payload, bytes))
         return tbd_build_damage(w, "a message that is too short");
-    if (kind != TBD_MSG_READ && !put_log(w)) /* loads are in no log */
+    if (tbd_message_is_logged(kind) && !put_log(w))
         return TBD_NOMEM;
     if (!take_interruption(w, kind, payload))
         return TBD_NOMEM;

@@ -304,6 +304,8 @@ static void undo_all(const struct tbd_window *window, const struct tbd_page_note
         undo_run(set, &walk);
         if (!walk.entry || !set->left)
             break;
+        if (!tbd_message_is_logged(window->entries[walk.entry - 1] & ~TBD_ENTRY_MESSAGE))
+            break; /* of a replay, which sends no first contents */
         walk.entry--;
         walk.index--;
         walk.record = (const void *)window->log[--walk.order].message;

@@ -65,6 +65,7 @@ static const char *const message_names[TBD_MSG_KIND_COUNT] = {
     [TBD_MSG_STOPS] = "mark of a window that is not counted",
     [TBD_MSG_CALLING] = "calling context",
     [TBD_MSG_READ] = "load of a special instruction",
+    [TBD_MSG_UNLOGGED] = "special instruction that is not logged",
     [TBD_MSG_SHARED] = "set of instructions that access shared memory",
 };
 

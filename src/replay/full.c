@@ -41,6 +41,8 @@ static size_t state_pages(const struct tbd_window *window)
 #define READS_OF_ONE 16u /* a gather has as many elements at most */
 #define READ_BYTES   (sizeof(struct tbd_message) + sizeof(struct tbd_msg_read))
 
+#define UNLOGGED_BYTES (sizeof(struct tbd_message) + TBD_UNLOGGED_MOST_BYTES)
+
 /* Each piece of an instruction that the engine executes has a message in the log. */
 static size_t most_reads(const struct tbd_window *window, uint32_t hooks)
 {
@@ -51,12 +53,26 @@ static size_t most_reads(const struct tbd_window *window, uint32_t hooks)
     return specials * READS_OF_ONE;
 }
 
+/* An instruction that accesses shared memory ends its block; the log says which these are. */
+static size_t most_unlogged(const struct tbd_window *window)
+{
+    for (size_t i = 0; i < window->log_count; i++)
+        if (tbd_message_kind(window->log[i].message) == TBD_MSG_SHARED)
+            return window->blocks;
+    return 0;
+}
+
 static struct tbd_gather_most most_of(const struct tbd_window *window, uint32_t hooks)
 {
-    return (struct tbd_gather_most){ .events = window->log_count,
-                                     .event_bytes = event_bytes(window),
-                                     .reads = most_reads(window, hooks),
-                                     .pages = state_pages(window) };
+    size_t unlogged = most_unlogged(window);
+
+    return (struct tbd_gather_most){
+        .events = window->log_count,
+        .event_bytes = event_bytes(window),
+        .reads = most_reads(window, hooks) + (hooks & TBD_HOOK_LOADS ? unlogged * READS_OF_ONE : 0),
+        .unlogged = unlogged,
+        .pages = state_pages(window)
+    };
 }
 
 /* Half of the machine's memory. */
@@ -73,10 +89,10 @@ static void expect(const struct tbd_worker *worker, uint32_t hooks)
     struct tbd_gather_most events = most_of(window, hooks);
     uint64_t states = worker->range.slice ? window->blocks / worker->range.slice + 2 : 1;
     uint64_t others = states * (events.pages + 2 * window->thread_count) +
-                      CALL_ENTRIES * events.events + events.reads;
+                      CALL_ENTRIES * events.events + events.reads + events.unlogged;
     uint64_t bytes = window->blocks * TBD_RECORD_MAX_BYTES +
                      states * events.pages * 2 * TBD_PAGE_SIZE + CALL_ENTRIES * events.event_bytes +
-                     events.reads * READ_BYTES;
+                     events.reads * READ_BYTES + events.unlogged * UNLOGGED_BYTES;
     uint64_t most = worker->range.slice ? UINT64_MAX : half_memory();
 
     tbd_consumer_expect(worker->consumer, window->blocks + others, bytes < most ? bytes : most);
@@ -217,7 +233,8 @@ static struct tbd_operand_area *take_area(struct tbd_worker *worker)
     struct tbd_stream_areas where = tbd_consumer_areas(worker->consumer);
     struct tbd_operand_area *area;
 
-    if (worker->range.slice || worker->window->log_count > MESSAGES_MOST)
+    if (worker->range.slice || worker->window->log_count > MESSAGES_MOST ||
+        most_unlogged(worker->window))
         return NULL;
     if (!worker->areas)
         worker->areas = tbd_areas_new(worker->process.stream_fd, &where);

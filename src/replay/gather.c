@@ -88,7 +88,7 @@ struct tbd_gather {
     struct tbd_log_entry *log; /* malloc; owned until finished */
     size_t *log_offsets;
     size_t log_count, log_capacity, offset_capacity;
-    size_t event_bytes, reads;
+    size_t event_bytes, reads, unlogged;
     struct tbd_gather_most most;
     struct tbd_replay_end end; /* of the window: the messages about state since the last event */
 };
@@ -141,8 +141,8 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->table = tbd_consumer_table(consumer);
     g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
     g->index = g->blocks = 0;
-    g->log_count = g->event_bytes = g->reads = 0;
-    g->most = (struct tbd_gather_most){ SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
+    g->log_count = g->event_bytes = g->reads = g->unlogged = 0;
+    g->most = (struct tbd_gather_most){ SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
     g->end.page_most = SIZE_MAX;
     tbd_replay_end_clear(&g->end);
     g->thread = thread;
@@ -345,6 +345,16 @@ static enum tbd_status take_read(struct tbd_gather *g, const uint8_t *payload)
     return TBD_OK;
 }
 
+static enum tbd_status take_unlogged(struct tbd_gather *g, uint32_t bytes)
+{
+    if (bytes > TBD_UNLOGGED_MOST_BYTES)
+        return wrong(g, "an impossible instruction that play has not logged");
+    if (g->unlogged++ >= g->most.unlogged)
+        return wrong(g, "more instructions that play has not logged than there can be");
+    tbd_replay_end_go_on(&g->end);
+    return TBD_OK;
+}
+
 static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
@@ -353,7 +363,9 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
 
     if (!tbd_message_check(kind, payload, bytes))
         return wrong(g, "a message that is too short");
-    status = kind == TBD_MSG_READ ? take_read(g, payload) : put_log(g, bytes);
+    status = kind == TBD_MSG_READ       ? take_read(g, payload)
+             : kind == TBD_MSG_UNLOGGED ? take_unlogged(g, bytes)
+                                        : put_log(g, bytes);
     if (status != TBD_OK || g->damage)
         return status;
     if (kind == TBD_MSG_THREAD) {

@@ -28,8 +28,9 @@ TBD_MUST_CHECK enum tbd_status tbd_gather_begin(struct tbd_gather *gather,
 struct tbd_gather_most {
     size_t events; /* messages of the log */
     size_t event_bytes;
-    size_t reads; /* READ messages, which are not in the log */
-    size_t pages; /* at one time */
+    size_t reads;    /* READ messages, which are not in the log */
+    size_t unlogged; /* nor are UNLOGGED messages */
+    size_t pages;    /* at one time */
 };
 void tbd_gather_expect(struct tbd_gather *gather, const struct tbd_gather_most *most);
 /* Called before the consumer is freed. */

@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC     0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION   12
+#define TBD_PLAN_VERSION   13
 #define TBD_PLAN_BULK      (2ull << 30) /* head and tables end before it, the rest begins here */
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
@@ -212,6 +212,8 @@ struct tbd_plan_head {
     /* of native play: times in the log, and `blocks`, count its stops (hooks/own/own.h), which replay
      * recognizes in their order */
     uint64_t counts_stops;
+    /* the program was let go, or died, in the last block, whose last instruction did not run */
+    uint64_t is_cut_short;
     /* recorded by native play: the processor has made each system call's instruction, and so changed rcx and r11,
      * also where the call did not end */
     uint64_t own_code;

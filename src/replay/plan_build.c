@@ -382,6 +382,12 @@ static bool counts_stops(const struct tbd_worker *worker)
     return tbd_window_begins_with(worker->window, TBD_MSG_STOPS);
 }
 
+static bool is_cut_short(const struct tbd_window *window)
+{
+    return window->has_last_block && window->last_offset != TBD_END_WHOLE &&
+           window->first_time + window->blocks == window->last_time + 1;
+}
+
 static void put_times(struct tbd_worker *worker)
 {
     struct tbd_plan_head *plan = worker->process.plan;
@@ -394,6 +400,7 @@ static void put_times(struct tbd_worker *worker)
     plan->slice = worker->range.slice;
     plan->complete = worker->window->complete;
     plan->counts_stops = counts_stops(worker);
+    plan->is_cut_short = is_cut_short(worker->window);
     plan->own_code = tbd_trace_info(worker->trace)->own_code;
     if (plan->counts_stops)
         plan->until = MOST_BLOCKS;

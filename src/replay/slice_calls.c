@@ -58,6 +58,11 @@ static bool follow_calls(struct tbd_called *called, struct tbd_window *slice)
     size_t message = 0;
 
     for (size_t i = 0; i < slice->entry_count && good; i++) {
+        if (slice->entries[i] & TBD_ENTRY_MESSAGE &&
+            !tbd_message_is_logged(slice->entries[i] & ~TBD_ENTRY_MESSAGE)) {
+            tbd_turns_settle(&f.turns);
+            continue;
+        }
         if (slice->entries[i] & TBD_ENTRY_MESSAGE) {
             good = follow_message(&f, slice->log[message++].message);
             continue;

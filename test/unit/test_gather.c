@@ -325,7 +325,7 @@ static void loads_of_special_instructions_are_checked(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct tbd_gather_most most = { SIZE_MAX, SIZE_MAX, cases[i].most, SIZE_MAX };
+        struct tbd_gather_most most = { SIZE_MAX, SIZE_MAX, cases[i].most, SIZE_MAX, SIZE_MAX };
         struct tbd_window *window;
 
         f->read = cases[i].read;

@@ -12,14 +12,13 @@
  * A value is the difference between a field and the same field of the block's previous occurrence
  * (0 before the first in the segment), within the field's width, zigzag coded.  A field is a part
  * of the record between two borders, at most 8 bytes; borders are where addresses and data of the
- * block's events begin and end.
+ * block's events begin and end.  After the last segment come messages that are in no log (unlogged.h).
  *
  * Invariants
- * CODING-1  Fields cover a record without gap or overlap, whatever the ops are. (not checked:
- *     whoever verifies a trace compares what was decoded)
- * CODING-2  Decoding writes only to rows that lay_out() reserved, and to operands that were
+ * CODING-1  Decoding writes only to rows that lay_out() reserved, and to operands that were
  *     counted. (not checked: it is what decoding checks of its input) */
 #include "format/coding/coding_private.h"
+#include "format/coding/unlogged.h"
 #include "format/window/window_make.h"
 
 #include "base/array.h"
@@ -72,44 +71,6 @@ void tbd_coder_free(struct tbd_coder *coder)
 
 /* ---- fields ---- */
 
-static void find_borders(uint8_t *border, const struct tbd_block *block)
-{
-    for (uint16_t i = 0; i < block->def.op_count; i++) {
-        const struct tbd_op *op = &block->ops[i];
-        uint32_t bytes = op->kind == TBD_OP_STORE  ? op->size
-                         : op->kind == TBD_OP_CALL ? 56
-                         : op->kind == TBD_OP_RET  ? 16
-                                                   : 0;
-
-        if (op->base != TBD_BASE_NONE)
-            border[op->base] = border[op->base + 8] = 1;
-        if (bytes)
-            border[op->data] = border[op->data + bytes] = 1;
-    }
-}
-
-static struct tbd_record_fields *make_fields(const struct tbd_block *block)
-{
-    uint8_t border[TBD_RECORD_MAX_BYTES + 1] = { 0 };
-    uint32_t bytes = block->def.operand_bytes;
-    struct tbd_record_fields *f = malloc(sizeof(*f) + bytes * sizeof(f->field[0]));
-
-    if (!f)
-        return NULL;
-    find_borders(border, block);
-    f->count = 0;
-    f->record_bytes = bytes;
-    for (uint32_t at = 0; at < bytes;) {
-        uint32_t end = at + 1;
-
-        while (end < bytes && !border[end] && end - at < 8)
-            end++;
-        f->field[f->count++] = (struct tbd_record_field){ (uint16_t)at, (uint16_t)(end - at) };
-        at = end;
-    }
-    return f;
-}
-
 static bool grow_ids(struct tbd_coder *coder, uint32_t id)
 {
     return tbd_array_reach_both(&coder->fields, sizeof(*coder->fields), &coder->slim,
@@ -121,7 +82,7 @@ const struct tbd_record_fields *tbd_coder_fields(struct tbd_coder *coder, uint32
     if (id >= coder->ids && !grow_ids(coder, id))
         return NULL;
     if (!coder->fields[id])
-        coder->fields[id] = make_fields(tbd_block_table_get(coder->blocks, id));
+        coder->fields[id] = tbd_record_fields_make(tbd_block_table_get(coder->blocks, id));
     return coder->fields[id];
 }
 
@@ -336,14 +297,17 @@ static size_t segment_entries(const struct tbd_window *window, size_t from)
     return left < TBD_SEGMENT_ENTRIES ? left : TBD_SEGMENT_ENTRIES;
 }
 
-/* Copies a segment's records into rows; returns where the operands of the next segment begin. */
+/* Copies a segment's records into rows, and messages that are in no log to `unlogged`; returns where
+ * the operands of the next segment begin. */
 static const uint8_t *gather(struct tbd_coder *coder, const uint32_t *entries, size_t count,
-                             const uint8_t *at)
+                             const uint8_t *at, struct tbd_buffer *unlogged)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t set, bytes;
 
         if (entries[i] & TBD_ENTRY_MESSAGE) {
+            if (!tbd_message_is_logged(entries[i] & ~TBD_ENTRY_MESSAGE))
+                tbd_buffer_put(unlogged, at, message_bytes(at));
             at += message_bytes(at);
             continue;
         }
@@ -362,6 +326,7 @@ void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window)
 {
     struct tbd_coder *coder = tbd_coder_new(window->blocks_by_id);
     const uint8_t *at = window->operands;
+    struct tbd_buffer unlogged = { 0 };
 
     for (size_t i = 0; i < window->entry_count && !out->failed; i += TBD_SEGMENT_ENTRIES) {
         size_t count = segment_entries(window, i);
@@ -370,9 +335,11 @@ void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window)
             out->failed = true;
             break;
         }
-        at = gather(coder, window->entries + i, count, at);
+        at = gather(coder, window->entries + i, count, at, &unlogged);
         tbd_coder_put_segment(coder, out, coder->sets, coder->set_count, coder->rows, 0);
     }
+    tbd_unlogged_put(out, &unlogged);
+    tbd_buffer_free(&unlogged);
     tbd_coder_free(coder);
 }
 
@@ -455,6 +422,8 @@ static enum tbd_status get_segment(struct tbd_coder *coder, struct tbd_reader *i
 
 struct spreading {
     struct tbd_window *window;
+    struct tbd_reader *in; /* segments */
+    struct tbd_unlogged unlogged;
     struct tbd_log_entry *log;
     size_t log_left;
     uint8_t *at;
@@ -464,26 +433,39 @@ struct spreading {
     size_t due; /* entries at the next checkpoint */
 };
 
+/* The log's next message, which then lies at s->at.  NULL: it is another one. */
+static const struct tbd_message *next_logged(struct spreading *s, uint32_t kind)
+{
+    const struct tbd_message *message = s->log->message;
+
+    if (!s->log_left || tbd_message_kind(message) != kind ||
+        s->log->time != s->here.time - s->window->first_time)
+        return NULL;
+    s->log->message = (const void *)s->at;
+    s->log++;
+    s->log_left--;
+    return message;
+}
+
 static enum tbd_status spread_message(struct spreading *s, uint32_t kind)
 {
+    const struct tbd_message *message = tbd_message_is_logged(kind)
+                                            ? next_logged(s, kind)
+                                            : tbd_unlogged_next(&s->unlogged, s->in, kind);
     struct tbd_msg_thread thread;
     uint64_t bytes;
 
-    if (!s->log_left)
+    if (!message)
         return TBD_CORRUPT;
-    bytes = message_bytes(s->log->message);
-    if (bytes > s->space || tbd_message_kind(s->log->message) != kind ||
-        s->log->time != s->here.time - s->window->first_time)
+    bytes = message_bytes(message);
+    if (bytes > s->space)
         return TBD_CORRUPT;
-    memcpy(s->at, s->log->message, bytes);
-    s->log->message = (const void *)s->at;
+    memcpy(s->at, message, bytes);
     if (kind == TBD_MSG_THREAD) {
-        thread = tbd_thread_message(s->log->message);
+        thread = tbd_thread_message((const void *)s->at);
         if (thread.event == TBD_THREAD_SWITCH)
             s->here.thread = thread.thread;
     }
-    s->log++;
-    s->log_left--;
     s->at += bytes;
     s->space -= bytes;
     s->index++;
@@ -565,7 +547,7 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct 
     struct tbd_reader in = { content, content + bytes, false };
     // clang-format off
     struct spreading s = {
-        .window = window, .log = (struct tbd_log_entry *)(uintptr_t)window->log,
+        .window = window, .in = &in, .log = (struct tbd_log_entry *)(uintptr_t)window->log,
         .log_left = window->log_count, .at = operands, .space = window->operand_bytes,
         .here = { .time = window->first_time, .thread = window->regs.thread },
     };
@@ -583,8 +565,9 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct 
             status = spread(coder, i, count, &s);
     }
     tbd_coder_free(coder);
-    if (!status && (in.at != in.end || s.space || s.log_left || s.index > UINT32_MAX ||
-                    s.here.time - window->first_time != window->blocks))
+    if (!status &&
+        (in.at != in.end || !tbd_unlogged_are_over(&s.unlogged) || s.space || s.log_left ||
+         s.index > UINT32_MAX || s.here.time - window->first_time != window->blocks))
         status = TBD_CORRUPT;
     return status;
 }

@@ -5,6 +5,7 @@
 #define TBD_FORMAT_CODING_PRIVATE_H
 
 #include "format/coding/coding.h"
+#include "format/window/blocks.h"
 
 struct tbd_record_field {
     uint16_t offset;
@@ -17,6 +18,8 @@ struct tbd_record_fields {
     struct tbd_record_field field[];
 };
 
+/* The fields of a block; malloc, the caller owns them.  NULL without memory.  (record_fields.c) */
+struct tbd_record_fields *tbd_record_fields_make(const struct tbd_block *block);
 /* The fields of a block of the coder's table; borrowed from the coder.  NULL without memory. */
 const struct tbd_record_fields *tbd_coder_fields(struct tbd_coder *coder, uint32_t id);
 

@@ -3,7 +3,7 @@
  *
  * The block file holds the entries.  The trace file holds the records of the blocks, coded
  * (coding.h), without the messages between them: these are in the TOC's log already, and are
- * inserted again when the window is loaded.
+ * inserted again when the window is loaded.  Only messages that are in no log (unlogged.h) are in it.
  *
  * Invariants
  * PACKED-1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its
@@ -11,6 +11,7 @@
 #include "format/coding/packed.h"
 
 #include "format/coding/pick_private.h"
+#include "format/coding/unlogged.h"
 #include "format/files/disk_window.h"
 #include "format/files/file_names.h"
 #include "format/files/large_buffers.h"
@@ -231,7 +232,8 @@ enum tbd_status tbd_packed_pick(struct tbd_dir dir, uint64_t trace_id, struct tb
 
     if (!status)
         status = check_entries(&entries, window, why);
-    if (!status && tbd_picker_needs_records(picker))
+    if (!status && (tbd_picker_needs_records(picker) ||
+                    tbd_unlogged_occur((const void *)entries.content, window->entry_count)))
         status = open_content(dir, window->number, TBD_FILE_TRACE, trace_id, &records, why);
     if (!status && records.content && !is_possible(&records, window))
         status = tbd_error_set(why, TBD_CORRUPT, records.file.path, 88, "impossible length");

@@ -17,6 +17,8 @@
 #include "format/files/large_buffers.h"
 #include "format/window/block_lookup.h"
 #include "format/coding/coding_private.h"
+#include "format/coding/unlogged.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 
@@ -48,6 +50,7 @@ struct tbd_pick_columns {
     size_t spare_bytes; /* of the last piece of it */
     /* the current window */
     struct tbd_reader in;
+    struct tbd_unlogged unlogged;
     uint64_t operand_bytes, index;
     uint32_t time;
     size_t log_next;
@@ -453,21 +456,37 @@ static const uint8_t *take_row(struct tbd_picker *p, size_t i, uint8_t now)
     return NULL;
 }
 
-static enum tbd_status take_message(struct tbd_picker *p, size_t i)
+/* The log's next message, where it is due; NULL: it is another one. */
+static const struct tbd_message *next_logged(const struct tbd_picker *p, uint32_t kind)
 {
     struct tbd_pick_columns *c = p->columns;
     const struct tbd_log_entry *log = &p->out->log[c->log_next];
-    struct tbd_message head;
 
-    if (c->log_next == p->out->log_count)
-        return TBD_CORRUPT;
-    memcpy(&head, log->message, sizeof(head));
-    if ((head.kind | TBD_ENTRY_MESSAGE) != p->from[i] || log->time != c->time)
-        return TBD_CORRUPT;
-    tbd_picker_put_message(p, i, c->time, log->message);
-    c->operand_bytes += sizeof(head) + head.bytes;
-    c->index++;
+    if (c->log_next == p->out->log_count || tbd_message_kind(log->message) != kind ||
+        log->time != c->time)
+        return NULL;
     c->log_next++;
+    return log->message;
+}
+
+static enum tbd_status take_message(struct tbd_picker *p, size_t i)
+{
+    struct tbd_pick_columns *c = p->columns;
+    uint32_t kind = p->from[i] & ~TBD_ENTRY_MESSAGE, bytes;
+    bool is_logged = tbd_message_is_logged(kind);
+    const struct tbd_message *message =
+        is_logged ? next_logged(p, kind) : tbd_unlogged_next(&c->unlogged, &c->in, kind);
+
+    if (!message)
+        return TBD_CORRUPT;
+    bytes = (uint32_t)sizeof(*message) + tbd_message_payload_bytes(message);
+    if (!is_logged) /* it is in the content, which goes away */
+        message = (const void *)keep(p, (const uint8_t *)message, bytes);
+    if (!message)
+        return TBD_NOMEM;
+    tbd_picker_put_message(p, i, c->time, message);
+    c->operand_bytes += bytes;
+    c->index++;
     return TBD_OK;
 }
 
@@ -538,6 +557,7 @@ static bool begin(struct tbd_picker *p, const uint8_t *content, size_t bytes)
     if (!c || !c->coder)
         return false;
     c->in = (struct tbd_reader){ content, content ? content + bytes : NULL, false };
+    c->unlogged = (struct tbd_unlogged){ 0 };
     c->spare = NULL;
     c->spare_left = c->spare_bytes = 0;
     c->operand_bytes = c->index = 0;
@@ -549,8 +569,9 @@ static bool begin(struct tbd_picker *p, const uint8_t *content, size_t bytes)
 /* Do entries, log and TOC agree about the totals? */
 static bool is_complete(const struct tbd_pick_columns *c, const struct tbd_window *window)
 {
-    return c->in.at == c->in.end && c->operand_bytes == window->operand_bytes &&
-           c->log_next == window->log_count && c->index <= UINT32_MAX && c->time == window->blocks;
+    return c->in.at == c->in.end && tbd_unlogged_are_over(&c->unlogged) &&
+           c->operand_bytes == window->operand_bytes && c->log_next == window->log_count &&
+           c->index <= UINT32_MAX && c->time == window->blocks;
 }
 
 enum tbd_status tbd_picker_decode(struct tbd_picker *p, struct tbd_window *window,

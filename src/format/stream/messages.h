@@ -51,6 +51,8 @@ enum tbd_message_kind {
     /* struct tbd_msg_stops: first in the log of a window of native play that no replay has counted */
     TBD_MSG_STOPS = 25,
     TBD_MSG_CALLING = 26, /* struct tbd_msg_calling: only in the log of a crash dump */
+    /* struct tbd_msg_special, then writes: only from replays, of an instruction that play has not logged; in no log */
+    TBD_MSG_UNLOGGED = 27,
     TBD_MSG_KIND_COUNT
 };
 
@@ -209,6 +211,9 @@ struct tbd_msg_special {
                       * processes made them before it read the memory */
 };
 _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 bytes");
+/* Where block entries are only counted (TBD_STREAM_ONLY_COUNTS), play does not log an instruction that accesses memory which
+ * others may write (TBD_SPECIAL_SHARED) if others have written nothing there that the log does not know: it has the outputs that
+ * a replay gets, too.  A replay whose log has no message about such an instruction sends an UNLOGGED one. */
 /* outputs are a function of the inputs: replay executes it again and must get the same writes */
 #define TBD_SPECIAL_F_REPLAYED 1u
 #define TBD_SPECIAL_F_MORE     2u /* further messages for the same execution follow */
@@ -216,6 +221,9 @@ _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 by
 #define TBD_SPECIAL_F_LEFT 4u
 /* Native play has stopped for it, although it is not in TBD_SPECIALS_NATIVE_STOPS: a store of x87 state, lsl, rdpru. */
 #define TBD_SPECIAL_F_STOP 8u
+
+/* An UNLOGGED message has at most this many: an instruction that writes more is logged. */
+#define TBD_UNLOGGED_MOST_BYTES 1024u
 
 #define TBD_SIGINFO_BYTES 128 /* of a siginfo_t, as the kernel fills it */
 

@@ -180,7 +180,8 @@ static uint32_t fixed_bytes(uint32_t kind)
 {
     switch (kind) {
     case TBD_MSG_SYSCALL: return sizeof(struct tbd_msg_syscall);
-    case TBD_MSG_SPECIAL: return sizeof(struct tbd_msg_special);
+    case TBD_MSG_SPECIAL:
+    case TBD_MSG_UNLOGGED: return sizeof(struct tbd_msg_special);
     case TBD_MSG_SIGNAL: return sizeof(struct tbd_msg_signal);
     case TBD_MSG_THREAD: return sizeof(struct tbd_msg_thread);
     case TBD_MSG_CODE: return sizeof(struct tbd_msg_code);
@@ -208,7 +209,7 @@ static uint32_t write_count(uint32_t kind, const uint8_t *payload)
 
     if (kind == TBD_MSG_SYSCALL)
         memcpy(&count, payload + offsetof(struct tbd_msg_syscall, write_count), sizeof(count));
-    else if (kind == TBD_MSG_SPECIAL)
+    else if (kind == TBD_MSG_SPECIAL || kind == TBD_MSG_UNLOGGED)
         memcpy(&count, payload + offsetof(struct tbd_msg_special, write_count), sizeof(count));
     else if (kind == TBD_MSG_SIGNAL)
         memcpy(&count, payload + offsetof(struct tbd_msg_signal, write_count), sizeof(count));

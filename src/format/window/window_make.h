@@ -56,7 +56,13 @@ static inline bool tbd_message_is_event(uint32_t kind)
            kind == TBD_MSG_INTERRUPTED || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
            kind == TBD_MSG_CODE || kind == TBD_MSG_MAPPED || kind == TBD_MSG_RSEQ ||
            kind == TBD_MSG_CUT || kind == TBD_MSG_TRANSLATED || kind == TBD_MSG_READ ||
-           kind == TBD_MSG_STOPS || kind == TBD_MSG_CALLING;
+           kind == TBD_MSG_STOPS || kind == TBD_MSG_CALLING || kind == TBD_MSG_UNLOGGED;
+}
+
+/* Is such a message of the order of events in the log, too?  The others only replays send. */
+static inline bool tbd_message_is_logged(uint32_t kind)
+{
+    return kind != TBD_MSG_READ && kind != TBD_MSG_UNLOGGED;
 }
 
 /* Does the thread in control do something with it?  Not with what the kernel does for it in between:

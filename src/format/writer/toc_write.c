@@ -10,6 +10,7 @@
 #include "format/files/page_difference.h"
 #include "format/files/page_list.h"
 #include "format/summaries/summaries.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 
@@ -356,6 +357,16 @@ static void put_summaries(struct tbd_buffer *out, const struct tbd_toc_content *
     }
 }
 
+/* Only instructions that the log names as those that access shared memory may be in no log. */
+static bool may_have_unlogged(const struct tbd_window *window)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < window->log_count && !any; i++)
+        any = tbd_message_kind(window->log[i].message) == TBD_MSG_SHARED;
+    return any;
+}
+
 enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_buffer *out,
                             struct tbd_buffer *for_index)
 {
@@ -378,6 +389,8 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
         tbd_file_need(out, TBD_NEEDS_ZSTD);
     if (content->disk->flags & TBD_WINDOW_UNCOUNTED)
         tbd_file_need(out, TBD_NEEDS_COUNTING);
+    if (may_have_unlogged(window))
+        tbd_file_need(out, TBD_NEEDS_UNLOGGED);
     put_meta(out, window, content->disk);
     put_state(out, window);
     tbd_thread_states_put(out, window);

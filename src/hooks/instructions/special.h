@@ -27,6 +27,9 @@ typedef const struct tbd_msg_special *(*tbd_next_others_function)(struct tbd_eff
                                                                   uint32_t *others);
 extern tbd_next_others_function tbd_next_others;
 
+/* In a replay process: play has logged nothing of the present instruction (TBD_MSG_UNLOGGED). */
+extern bool tbd_special_is_unlogged;
+
 /* Set in native play: a store that the engine executes is supplied from the log in a replay. */
 extern bool tbd_special_logs_stores;
 

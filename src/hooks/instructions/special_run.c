@@ -10,6 +10,7 @@
 #include "hooks/stream/recording.h"
 
 tbd_next_others_function tbd_next_others;
+bool tbd_special_is_unlogged;
 
 void tbd_special_tell_read(struct tbd_special_run *s, const struct tbd_sys_range *range)
 {
@@ -20,12 +21,24 @@ void tbd_special_tell_read(struct tbd_special_run *s, const struct tbd_sys_range
         tbd_ring_send(&tbd_recording.ring, s->thread, TBD_MSG_READ, &part, 1);
 }
 
+/* What a replay finds by itself is not logged where it counts block entries anyway. */
+static bool needs_no_message(const struct tbd_special_run *s, uint32_t flags)
+{
+    bool is_unlogged = tbd_next_others ? tbd_special_is_unlogged
+                                       : s->kind == TBD_SPECIAL_SHARED &&
+                                             flags == TBD_SPECIAL_F_REPLAYED && !s->others;
+
+    return is_unlogged && tbd_recording.ring.counting &&
+           tbd_effects_settle(s->effects, &tbd_memory.pages,
+                              TBD_UNLOGGED_MOST_BYTES - sizeof(struct tbd_msg_special));
+}
+
 void tbd_special_send(struct tbd_special_run *s, uint32_t flags)
 {
     const struct tbd_regs *regs = &s->thread->regs;
     struct tbd_msg_special message; /* every field is set here, or as it is sent */
     struct tbd_effect_head head = {
-        .kind = TBD_MSG_SPECIAL,
+        .kind = tbd_special_is_unlogged ? TBD_MSG_UNLOGGED : TBD_MSG_SPECIAL,
         .data = &message,
         .bytes = sizeof(message),
         .write_count = &message.write_count,
@@ -33,6 +46,8 @@ void tbd_special_send(struct tbd_special_run *s, uint32_t flags)
         .more = flags & TBD_SPECIAL_F_MORE ? 0 : TBD_SPECIAL_F_MORE,
     };
 
+    if (needs_no_message(s, flags))
+        return;
     message.special = (uint32_t)s->kind;
     message.rflags = regs->rflags;
     message.flags = flags;

@@ -463,6 +463,30 @@ static uint8_t *put_write(uint8_t *at, const struct write *write)
     return at + write->bytes;
 }
 
+static bool is_shared(const struct write *write)
+{
+    return tbd_shared_holds(write->address, write->address + write->bytes);
+}
+
+bool tbd_effects_settle(struct tbd_effects *effects, struct tbd_pages *pages, size_t most)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < effects->write_count; i++) {
+        bytes += size_of(&effects->writes[i]);
+        if (bytes > most || (!effects->writes[i].now && is_shared(&effects->writes[i])))
+            return false;
+    }
+    for (uint32_t i = 0; i < effects->write_count; i++) {
+        const struct write *write = &effects->writes[i];
+
+        tbd_pages_mark_written(pages, write->address, write->address + write->bytes);
+        if (write->now && is_shared(write))
+            tbd_shared_logged(write->address, write->now, write->bytes);
+    }
+    return true;
+}
+
 /* Splits off the part that fits into one message. */
 static struct write take_piece(struct write *rest)
 {

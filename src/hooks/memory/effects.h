@@ -75,4 +75,9 @@ void tbd_effects_send(struct tbd_effects *effects, struct tbd_ring *ring, struct
                       struct tbd_pages *pages, const struct tbd_effect_head *head,
                       const struct tbd_part *tail, size_t tail_count);
 
+/* For effects that a replay finds by itself, so that nothing need be sent: does what sending does to pages and views.  False, and
+ * nothing was done: there are more than `most` bytes of writes, or new contents of memory that others may write would be read
+ * only now. */
+bool tbd_effects_settle(struct tbd_effects *effects, struct tbd_pages *pages, size_t most);
+
 #endif

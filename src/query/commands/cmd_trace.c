@@ -188,7 +188,7 @@ static void dump_message(const struct tbd_cursor *cursor, FILE *out)
     if (message.kind == TBD_MSG_SYSCALL) {
         memcpy(&call, payload, sizeof(call));
         dump_call(&call, out);
-    } else if (message.kind == TBD_MSG_SPECIAL) {
+    } else if (message.kind == TBD_MSG_SPECIAL || message.kind == TBD_MSG_UNLOGGED) {
         memcpy(&special, payload, sizeof(special));
         fprintf(out, ": special instruction %" PRIu32, special.special);
     } else if (message.kind == TBD_MSG_THREAD) {

@@ -106,6 +106,7 @@ static const char *name_of(uint32_t kind)
         [TBD_MSG_TRANSLATED] = "translated code",
         [TBD_MSG_STOPS] = "times are numbers of stops",
         [TBD_MSG_READ] = "load of a special instruction",
+        [TBD_MSG_UNLOGGED] = "special instruction that is not logged",
     };
 
     return kind < TBD_MSG_KIND_COUNT && names[kind] ? names[kind] : "message";

@@ -90,7 +90,7 @@ static void put_special(const struct lackey *l, const struct tbd_message *at)
         memcpy(&read, (const uint8_t *)at + sizeof(message), sizeof(read));
         put(l, " L", read.address, read.bytes);
     }
-    if (message.kind != TBD_MSG_SPECIAL)
+    if (message.kind != TBD_MSG_SPECIAL && message.kind != TBD_MSG_UNLOGGED)
         return;
     tbd_writes_first(message.kind, (const uint8_t *)at + sizeof(message), message.bytes, &writes);
     while (tbd_writes_next(&writes, &view))

@@ -290,7 +290,8 @@ void tbd_scan_at_message(struct tbd_scan *scan)
         return;
     }
     if ((scan->cursor.block == NULL && !is_resumed(scan)) ||
-        (message.kind != TBD_MSG_SYSCALL && message.kind != TBD_MSG_SPECIAL))
+        (message.kind != TBD_MSG_SYSCALL && message.kind != TBD_MSG_SPECIAL &&
+         message.kind != TBD_MSG_UNLOGGED))
         return;
     if (message.kind == TBD_MSG_SYSCALL)
         deliver_syscall(scan, payload);

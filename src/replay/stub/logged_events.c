@@ -389,6 +389,17 @@ static bool is_stop(enum tbd_special special, uint64_t pc, uint32_t bytes)
             (tbd_decode_stores_x87(code, bytes) || tbd_decode_reads_processor(code, bytes)));
 }
 
+/* Has play ended before the instruction, which is not logged: was the program killed, or let go?  An instruction that play need
+ * not log has run before the end of its window, unless the program was let go in the last block. */
+static bool is_end_before(enum tbd_special special)
+{
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+
+    if (!tbd_stub_is_where_play_stopped() || (plan->complete && plan->counts_stops))
+        return false;
+    return special != TBD_SPECIAL_SHARED || !plan->complete || plan->is_cut_short;
+}
+
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
 {
     const struct tbd_message *message;
@@ -408,9 +419,7 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
         memcpy(&logged, message + 1, sizeof(logged));
         check_special(&logged, special);
     }
-    /* the program was killed before the instruction was logged, or let go */
-    if (!message && !(tbd_stub.plan->complete && tbd_stub.plan->counts_stops) &&
-        tbd_stub_is_where_play_stopped())
+    if (!message && is_end_before(special))
         tbd_stub_finish();
     if (!message && is_forbidden(thread, special))
         tbd_slot_run(thread, tbd_slot_get_fault(thread, TBD_SLOT_PROTECTION));

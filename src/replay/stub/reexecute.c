@@ -7,6 +7,7 @@
 #include "base/string.h"
 #include "format/stream/stream.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/instructions/special.h"
 #include "hooks/memory/effects.h"
 #include "replay/stub/logged_events.h"
 
@@ -65,5 +66,7 @@ const struct tbd_msg_special *tbd_stub_next_others(struct tbd_effects *effects, 
 void tbd_special_reexecute(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
 {
     skip_logged();
+    tbd_special_is_unlogged = special == TBD_SPECIAL_SHARED && again.next == again.end;
     tbd_special_perform(thread, special, insn_bytes);
+    tbd_special_is_unlogged = false;
 }
