@@ -13,6 +13,7 @@
 #include "hooks/calls/call_run.h"
 #include "hooks/calls/vsyscall.h"
 #include "hooks/instructions/processor.h"
+#include "hooks/instructions/shared_quick.h"
 #include "hooks/instructions/shared_set.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/instructions/special.h"
@@ -163,10 +164,12 @@ static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 
 static void on_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
 {
-    struct tbd_page_wait wait = tbd_special_perform(thread, special, insn_bytes);
+    if (special != TBD_SPECIAL_SHARED || !tbd_shared_quick(thread, insn_bytes)) {
+        struct tbd_page_wait wait = tbd_special_perform(thread, special, insn_bytes);
 
-    if (wait.is_needed)
-        tbd_page_wait(thread, &wait);
+        if (wait.is_needed)
+            tbd_page_wait(thread, &wait);
+    }
     tbd_context_now()->signal_due = 0;
     /* plain accesses come as often as others that translated code makes without a look */
     settle(thread, special != TBD_SPECIAL_SHARED && special != TBD_SPECIAL_APART);

@@ -15,6 +15,7 @@
 #include "hooks/instructions/decoded.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/redirect.h"
+#include "hooks/instructions/shared_quick.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
@@ -200,42 +201,6 @@ static bool is_atomic(const struct shared_run *run)
     return is_exchange || (run->insn->prefix_bytes <= 1 && has_prefix(run, 0xf0));
 }
 
-static bool exchange_16(uint64_t address, const uint64_t *old, const uint64_t *now)
-{
-    uint64_t low = old[0], high = old[1];
-    bool done;
-
-    __asm__ volatile("lock cmpxchg16b (%[at])"
-                     : "=@ccz"(done), "+a"(low), "+d"(high)
-                     : [at] "r"(address), "b"(now[0]), "c"(now[1])
-                     : "memory");
-    return done;
-}
-
-/* The memory was mapped a moment ago.  False: it no longer contains `old`. */
-static bool exchange(uint64_t address, const uint8_t *old, const uint8_t *now, uint64_t bytes)
-{
-    uint64_t a[2] = { 0 }, b[2] = { 0 };
-
-    memcpy(a, old, bytes);
-    memcpy(b, now, bytes);
-    switch (bytes) {
-#define EXCHANGE(type)                                                                             \
-    {                                                                                              \
-        type expected = (type)a[0];                                                                \
-        return __atomic_compare_exchange_n((type *)address, &expected, (type)b[0], false,          \
-                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                    \
-    }
-    case 1: EXCHANGE(uint8_t)
-    case 2: EXCHANGE(uint16_t)
-    case 4: EXCHANGE(uint32_t)
-    case 8: EXCHANGE(uint64_t)
-#undef EXCHANGE
-    case 16: return exchange_16(address, a, b);
-    default: return tbd_store_to_program(address, now, bytes);
-    }
-}
-
 struct on_buffer {
     const struct access *access;
     struct tbd_redirected redirected;
@@ -288,7 +253,7 @@ static bool execute(const struct shared_run *run, const struct on_buffer *b, uin
             return true;
         if (!atomic)
             return tbd_store_to_program(range->address, b->redirected.buffer, range->bytes);
-        if (exchange(range->address, read, b->redirected.buffer, range->bytes))
+        if (tbd_shared_exchange(range->address, read, b->redirected.buffer, range->bytes))
             return true;
     }
 }

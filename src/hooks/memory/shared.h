@@ -63,6 +63,12 @@ void tbd_shared_add_others(struct tbd_effects *effects, uint64_t address, const 
 bool tbd_shared_load(struct tbd_effects *effects, void *out, uint64_t address, size_t bytes,
                      uint32_t *others);
 
+/* The page's view, which is the log's; NULL: it is no such memory, or was not used yet.  Borrowed until a view is dropped, or mappings
+ * change. */
+uint8_t *tbd_shared_view_of(uint64_t page);
+/* How many views were dropped. */
+extern uint64_t tbd_shared_views_dropped;
+
 /* The number of pages of the touch map that are read-only. */
 extern uint32_t tbd_shared_guards;
 /* The cell of the second map that replaces `cell`, the page's cell in the touch map

@@ -27,6 +27,7 @@ static struct {
     uint32_t free;  /* chain of free entries; index + 1 */
     bool is_needed; /* there is, or was, shared memory; never in a replay process */
 } views;
+uint64_t tbd_shared_views_dropped;
 
 static uint32_t *bucket_of(uint64_t page)
 {
@@ -102,6 +103,7 @@ static void drop_view(uint64_t page)
         if (views.view[n - 1].page != page)
             continue;
         *link = views.view[n - 1].next;
+        tbd_shared_views_dropped++;
         views.view[n - 1] = (struct view){ .next = views.free };
         views.free = n;
         return;
@@ -139,6 +141,7 @@ void tbd_shared_drop_views(void)
         memset(views.bucket, 0, BUCKETS * sizeof(uint32_t));
         views.used = views.free = 0;
     }
+    tbd_shared_views_dropped++;
     views.is_needed = false;
 }
 
@@ -155,6 +158,11 @@ bool tbd_shared_is_page(uint64_t page)
         views.is_needed ? tbd_regions_find(&tbd_memory.regions, page) : NULL;
 
     return region && (region->map.flags & TBD_REGION_SHARED);
+}
+
+uint8_t *tbd_shared_view_of(uint64_t page)
+{
+    return tbd_shared_is_page(page) ? tbd_shared_find_view(page) : NULL;
 }
 
 bool tbd_shared_read_page(void *out, uint64_t page)
