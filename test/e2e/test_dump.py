@@ -337,6 +337,8 @@ def test_dumps_of_a_program_that_goes_on(folder):
         stacks = [[frame.get("function") for frame in dump.ask("bt", "thread", row["thread"])] for row in dump.ask("threads")]
         assert len(stacks) == 2 and any("waits" in stack for stack in stacks) and any("main" in stack for stack in stacks), (n, stacks)
         assert dump.one("print", "list->next->key")["value"] == "20" and dump.tbdq("path", 3).code == 0
+        nobody = dump.tbdq("path", 3, "thread", 1)
+        assert nobody.code == 2 and not nobody.out and b"no such thread" in nobody.err, nobody
         # Positions of the first thread if none is named, and none has died.
         for words in (("--at", "-2", "print", "$rip"), ("advise", "100")):
             assert dump.tbdq(*words).code == 0, (n, dump.tbdq(*words))

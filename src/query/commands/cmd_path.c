@@ -271,6 +271,15 @@ static enum tbd_status open_ring(struct tbd_command_run *run, struct path *path)
     return status == TBD_OK ? tbd_rings_open(name, &path->ring, &run->session->why) : status;
 }
 
+static bool has_thread(const struct path *path)
+{
+    bool found = path->tid == 0;
+
+    for (uint32_t i = 0; !found && i < path->ring.dump.head->thread_count; i++)
+        found = path->ring.threads[i].tid == path->tid;
+    return found;
+}
+
 static enum tbd_exit worse(enum tbd_exit a, enum tbd_exit b)
 {
     return a > b ? a : b;
@@ -292,6 +301,8 @@ enum tbd_exit tbd_command_path(struct tbd_command_run *run)
             "--values, with it --only NAMES, --variables, --exact and --why; without `fold` --where EXPRESSION");
     status = open_ring(run, &path);
     result = status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+    if (result == TBD_EXIT_FOUND && !has_thread(&path))
+        result = tbd_command_usage(run, "the dump has no such thread: see `tbdq threads`");
     path.with_past = path.wanted.values || path.wanted.where != NULL;
     path.rows.with_values = path.wanted.values;
     if (result == TBD_EXIT_FOUND && path.with_past)
