@@ -226,6 +226,43 @@ static void assert_same_memory(struct tbd_simulation *one, struct tbd_simulation
     tbd_sim_moment_free(b);
 }
 
+/* A moment that was moved has what one that was made there has, near where it was and far, back and forward. */
+static void test_moments_that_move_have_what_new_ones_have(void **state)
+{
+    size_t known = 0;
+
+    (void)state;
+    for (uint64_t from = 1; from <= SEEDS; from++) {
+        struct tbd_simulation *sim = simulated(from * 0x9e3779b97f4a7c15ull, false, NO_FOCUS);
+        struct tbd_sim_moment *moved, *new;
+        size_t position = STEPS;
+
+        assert_int_equal(tbd_sim_moment_new(sim, position, &moved), TBD_OK);
+        for (unsigned i = 0; i < 30; i++) {
+            size_t by = next_random() % (i % 10 == 9 ? STEPS : 60);
+
+            position = next_random() % 5 == 0 || by > position ? position + by : position - by;
+            position = position < STEPS ? position : STEPS;
+            assert_int_equal(tbd_sim_moment_move(moved, position), TBD_OK);
+            assert_int_equal(tbd_sim_moment_new(sim, position, &new), TBD_OK);
+            for (size_t k = 0; k < WORDS; k++) {
+                struct tbd_simulated a = tbd_sim_moment_memory(moved, WORD + 8 * k);
+                struct tbd_simulated b = tbd_sim_moment_memory(new, WORD + 8 * k);
+
+                assert_int_equal(a.bits.known, b.bits.known);
+                assert_int_equal(a.bits.value, b.bits.value);
+                assert_int_equal(a.exact, b.exact);
+                assert_same_why(sim, a.why, sim, b.why);
+                known += a.bits.known == UINT64_MAX;
+            }
+            tbd_sim_moment_free(new);
+        }
+        tbd_sim_moment_free(moved);
+        tbd_simulation_free(sim);
+    }
+    assert_true(known > 0);
+}
+
 static void compare_ledgers(enum focus focus)
 {
     size_t known = 0, assumed = 0;
@@ -304,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passes_with_a_ledger_find_what_passes_without_one_do),
+        cmocka_unit_test(test_moments_that_move_have_what_new_ones_have),
         cmocka_unit_test(test_passes_over_a_focus_do_too),
         cmocka_unit_test(test_in_a_focus_as_much_is_known_and_what_is_exact_is_the_same_everywhere),
     };

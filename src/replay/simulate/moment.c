@@ -4,8 +4,9 @@
  * Two ways lead to a position: forward from the first step, and back from the last one.  Each has an image of memory when it gets
  * there: one of what is exact, and one of what is inferred too.  What both ways know is the same.
  *
- * A moment that moves on goes on with the images that lead forward.  Those that lead back come from a later position, `base`, which
- * lies AHEAD steps after them, so that a list of positions passes over all steps once for that many of them.
+ * A moment that moves on goes on with the images that lead forward.  Those that lead back come from a base, AHEAD steps after them, so
+ * that a list of positions passes over all steps once for that many of them.  A moment that moves back does the same the other way
+ * round: a search goes from the end back.
  *
  * MOMENT-1  The passes change no variable. (not checked: struct tbd_simulation, frozen) */
 #include "replay/simulate/ledger.h"
@@ -18,8 +19,8 @@ struct tbd_sim_moment {
     struct tbd_simulation *sim; /* borrowed */
     size_t position;
     struct tbd_image images[IMAGES]; /* by FORWARD | INFERRED */
-    size_t base;                     /* where bases[] are; 0: they are not there */
-    struct tbd_image bases[IMAGES];  /* of those that lead back */
+    struct tbd_image bases[IMAGES];
+    size_t base_at[2]; /* where they are, by FORWARD; SIZE_MAX: they are not there */
 };
 
 /* The image becomes the simulation's, until this is called again with it. */
@@ -100,6 +101,7 @@ enum tbd_status tbd_sim_moment_new(struct tbd_simulation *sim, size_t position,
         return TBD_NOMEM;
     moment->sim = sim;
     moment->position = within(sim, position);
+    moment->base_at[0] = moment->base_at[FORWARD] = SIZE_MAX;
     make_ledgers(sim);
     for (unsigned which = 0; which < IMAGES; which++)
         done &= come_to(sim, moment->position, &moment->images[which], which);
@@ -117,44 +119,59 @@ void tbd_sim_moment_free(struct tbd_sim_moment *moment)
 
 /* ---- moving ---- */
 
-static bool set_bases(struct tbd_sim_moment *moment, size_t position)
+static bool is_of(unsigned which, unsigned way)
+{
+    return (which & FORWARD) == way;
+}
+
+/* Those of one way. */
+static bool set_bases(struct tbd_sim_moment *moment, size_t position, unsigned way)
 {
     bool done = true;
 
-    moment->base = position;
+    moment->base_at[way] = position;
     for (unsigned which = 0; which < IMAGES; which++)
-        if ((which & FORWARD) == 0)
+        if (is_of(which, way))
             done &= come_to(moment->sim, position, &moment->bases[which], which);
     return done;
 }
 
-static bool move_back_from_base(struct tbd_sim_moment *moment, size_t to)
+/* Does the way lead from the base to the position, over few steps? */
+static bool is_near(const struct tbd_sim_moment *moment, size_t to, unsigned way)
 {
-    bool done = true;
+    size_t at = moment->base_at[way];
 
-    if (moment->base < to)
-        done = set_bases(moment, within(moment->sim, to + AHEAD));
+    if (at == SIZE_MAX)
+        return false;
+    return way == FORWARD ? at <= to && to - at <= AHEAD : at >= to && at - to <= AHEAD;
+}
+
+static bool go_from_base(struct tbd_sim_moment *moment, size_t to, unsigned way)
+{
+    size_t ahead =
+        way == FORWARD ? to - (to < AHEAD ? to : AHEAD) : within(moment->sim, to + AHEAD);
+    bool done = is_near(moment, to, way) || set_bases(moment, ahead, way);
+    size_t at = moment->base_at[way];
+
     for (unsigned which = 0; which < IMAGES && done; which++)
-        if ((which & FORWARD) == 0)
+        if (is_of(which, way))
             done = tbd_image_copy(&moment->images[which], &moment->bases[which]) &&
-                   go_on(moment->sim, to, moment->base, &moment->images[which], which);
+                   go_on(moment->sim, at < to ? at : to, at < to ? to : at, &moment->images[which],
+                         which);
     return done;
 }
 
 enum tbd_status tbd_sim_moment_move(struct tbd_sim_moment *moment, size_t position)
 {
     size_t from = moment->position, to = within(moment->sim, position);
+    unsigned way = to > from ? FORWARD : 0; /* where the moves lead */
     bool done = true;
 
-    if (to < from)
-        for (unsigned which = 0; which < IMAGES; which++)
-            done &= come_to(moment->sim, to, &moment->images[which], which);
-    else if (to > from) {
-        for (unsigned which = 0; which < IMAGES; which++)
-            if (which & FORWARD)
-                done &= go_on(moment->sim, from, to, &moment->images[which], which);
-        done = done && move_back_from_base(moment, to);
-    }
+    for (unsigned which = 0; to != from && which < IMAGES; which++)
+        if (is_of(which, way))
+            done &= go_on(moment->sim, from < to ? from : to, from < to ? to : from,
+                          &moment->images[which], which);
+    done = done && (to == from || go_from_base(moment, to, way ^ FORWARD));
     moment->position = to;
     return done ? TBD_OK : TBD_NOMEM;
 }
