@@ -338,13 +338,20 @@ static bool has_pushed_nothing(const struct stack_walk *walk, uint64_t pc)
     return symbol.name && (symbol.is_stub || (symbol.start == pc && !symbol.is_part));
 }
 
+/* Before a crash dump's end it may be unknown, and stand as 0. */
+static bool has_stack_pointer(const struct tbd_frame *frame)
+{
+    return (frame->known >> TBD_RSP & 1) != 0;
+}
+
 static bool step_entry(const struct stack_walk *walk, struct tbd_frame *callee,
                        struct tbd_frame *out)
 {
     uint64_t pc;
 
-    if (callee->how != TBD_FRAME_REGS || !has_pushed_nothing(walk, callee->pc) ||
-        !read_word(walk, callee->sp, &pc) || !follows_call(walk, pc))
+    if (callee->how != TBD_FRAME_REGS || !has_stack_pointer(callee) ||
+        !has_pushed_nothing(walk, callee->pc) || !read_word(walk, callee->sp, &pc) ||
+        !follows_call(walk, pc))
         return false;
     callee->cfa = callee->sp + 8;
     set_caller(callee, pc, callee->cfa, TBD_FRAME_ENTRY, out);
@@ -370,6 +377,8 @@ static bool step_scan(const struct stack_walk *walk, struct tbd_frame *callee,
 {
     uint64_t at = callee->sp & ~7ull, pc;
 
+    if (!has_stack_pointer(callee))
+        return false;
     for (unsigned i = 0; i < SCAN_WORDS && at <= UINT64_MAX - 16; i++, at += 8) {
         if (!read_word(walk, at, &pc))
             return false;

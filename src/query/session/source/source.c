@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* source.c - see source.h */
-#include "query/session/source/source.h"
+#include "query/session/source/source_place.h"
 #include "query/session/position_text.h"
 
 #include "base/open_file.h"
@@ -163,20 +163,27 @@ void tbd_source_select(struct tbd_session *session, struct tbd_position position
     session->unwritten.frame = number;
 }
 
+/* One of many moments is about its innermost frame: what that needs of its callers. */
+static size_t frames_most(const struct tbd_session *session)
+{
+    return session->past != NULL && session->past->is_row ? TBD_SOURCE_CALLERS : FRAMES_MAX;
+}
+
 enum tbd_status tbd_source_stack(struct tbd_session *session, struct tbd_position position,
                                  struct tbd_source_stack *out)
 {
     enum tbd_status status = TBD_NOMEM;
+    size_t most = frames_most(session);
 
     *out =
         (struct tbd_source_stack){ .position = position,
                                    .window = tbd_trace_window_of(session->trace, position.time) };
-    out->frames = calloc(FRAMES_MAX, sizeof(*out->frames));
+    out->frames = calloc(most, sizeof(*out->frames));
     if (out->frames != NULL)
-        status = tbd_session_stack(session, position, out->frames, FRAMES_MAX, &out->frame_count);
+        status = tbd_session_stack(session, position, out->frames, most, &out->frame_count);
     for (size_t i = 0; status == TBD_OK && i < out->frame_count; i++)
         status = add_calls(session, out, i);
-    out->is_cut = out->frame_count == FRAMES_MAX;
+    out->is_cut = out->frame_count == most;
     if (status != TBD_OK) {
         tbd_source_stack_free(out);
         return status;
