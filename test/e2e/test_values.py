@@ -275,6 +275,11 @@ def test_path_shows_values(folder):
     # Without an assumption what rests on one is unknown, and the rest is the same.
     some = dump.ask("path", "1000", "insns", "--values")[1:]
     sure = dump.ask("path", "1000", "insns", "--values", "--exact")[1:]
+    # Each inferred value names what it rests on, and none that is exact does.
+    for value in [value for row in some + dump.ask("path", "1000", "--values")[1:] for value in row["values"]]:
+        certainties = {value[key] for key in ("certainty", "after_certainty") if key in value}
+        assert "inferred" not in certainties or value["why"].startswith("if "), value
+        assert certainties != {"exact"} or "why" not in value, value
     values = [(a, b) for one, other in zip(some, sure, strict=True) for a, b in zip(one["values"], other["values"], strict=True)]
     assert any("inferred" in (a.get("certainty"), a.get("after_certainty")) for a, _ in values), "nothing is inferred"
     for a, b in values:

@@ -295,10 +295,7 @@ enum tbd_exit tbd_command_path(struct tbd_command_run *run)
     path.rows.syntax = run->session->syntax;
     if (!take_arguments(run, &path))
         return tbd_command_usage(
-            run,
-            "path takes the number of rows of a thread, `blocks` or `insns`, `first`, `last`, `parts` or `part "
-            "NAME`, `fold`, `text`, `regs`, `thread ID`, `from -N`, and after that `forward`, with it `from -N+K`; "
-            "--values, with it --only NAMES, --variables, --exact and --why; without `fold` --where EXPRESSION");
+            run, "path does not take that, or not together with what comes before it (help path)");
     status = open_ring(run, &path);
     result = status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
     if (result == TBD_EXIT_FOUND && !has_thread(&path))

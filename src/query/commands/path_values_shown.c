@@ -27,14 +27,41 @@ static void put_where(const struct tbd_path_values *values, size_t sim_step, cha
     snprintf(out, bytes, "-%" PRIu64 "+%" PRIu32, tbd_rings_back(values->past->thread, step), insn);
 }
 
-/* What an inferred value rests on. */
+/* The steps between are stores to unknown addresses; if there are more threads, all those that touch memory, since these may
+ * have written meanwhile. */
+static void put_unchanged(const struct tbd_path_values *values,
+                          const struct tbd_assumption *assumption, char *out, size_t bytes)
+{
+    char store[64], from[64], to[64], what[32] = "this memory";
+
+    put_where(values, assumption->store, store, sizeof(store));
+    put_where(values, assumption->from, from, sizeof(from));
+    put_where(values, assumption->to, to, sizeof(to));
+    if (assumption->address >> 63 == 0) /* else it stands for an address that is not known */
+        snprintf(what, sizeof(what), "0x%" PRIx64, assumption->address);
+    if (values->past->ring->dump.head->thread_count > 1)
+        snprintf(out, bytes,
+                 "if neither another thread nor a store to an unknown address changed %s between "
+                 "%s and %s",
+                 what, from, to);
+    else if (assumption->stores > 1)
+        snprintf(out, bytes,
+                 "if none of %" PRIu32
+                 " stores to unknown addresses, one of them at %s, changed %s",
+                 assumption->stores, store, what);
+    else
+        snprintf(out, bytes, "if the store at %s, to an unknown address, did not change %s", store,
+                 what);
+}
+
+/* What an inferred value rests on.  If that is no assumption of its own, stores lie between whose addresses are inferred. */
 static json_t *why_text(const struct tbd_path_values *values, uint32_t why)
 {
     struct tbd_assumption assumption;
     char store[64], text[256];
 
     if (!tbd_simulation_assumption(values->past->sim, why, &assumption))
-        return NULL;
+        return json_string("if stores in between went where inferred values say");
     put_where(values, assumption.store, store, sizeof(store));
     if (assumption.is_supposed)
         snprintf(
@@ -47,13 +74,8 @@ static json_t *why_text(const struct tbd_path_values *values, uint32_t why)
                  "if the signal handler that returned to %s had changed nothing of what the signal "
                  "saved",
                  store);
-    else if (assumption.address >> 63 != 0) /* it stands for an address that is not known */
-        snprintf(text, sizeof(text),
-                 "if the store at %s, to an unknown address, did not change this memory", store);
     else
-        snprintf(text, sizeof(text),
-                 "if the store at %s, to an unknown address, did not change 0x%" PRIx64, store,
-                 assumption.address);
+        put_unchanged(values, &assumption, text, sizeof(text));
     return json_string(text);
 }
 
@@ -124,11 +146,21 @@ static json_t *value_object(const char *name, const struct tbd_shown_value *valu
     return object;
 }
 
+static bool is_inferred(const struct tbd_shown_value *value)
+{
+    for (int i = 0; i < 2; i++)
+        if (value->text[i] != NULL &&
+            (value->certainty[i] == TBD_INFERRED || (value->is_partial[i] && value->why != 0)))
+            return true;
+    return false;
+}
+
 void tbd_path_values_put_one(const struct tbd_path_values *values, json_t *list, const char *name,
                              const struct tbd_shown_value *value)
 {
     bool is_json = values->run->session->json;
-    json_t *why = is_json || values->what.why ? why_text(values, value->why) : NULL;
+    bool has_why = (is_json || values->what.why) && is_inferred(value);
+    json_t *why = has_why ? why_text(values, value->why) : NULL;
 
     json_array_append_new(list,
                           is_json ? value_object(name, value, why) : value_line(name, value, why));

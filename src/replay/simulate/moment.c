@@ -198,10 +198,12 @@ struct tbd_simulated tbd_sim_moment_memory(struct tbd_sim_moment *moment, uint64
         begin(moment->sim, &moment->images[which], which);
         moment->sim->now = moment->position;
         tbd_sim_set_moment(moment->sim, moment->position, false);
+        moment->sim->asks = true;
         bits = tbd_sim_recall(moment->sim, moment->position, address, 8, &why);
+        moment->sim->asks = false;
         end(moment->sim, &moment->images[which]);
-        if (out.why == 0 && (bits.known & ~out.bits.known) != 0)
-            out.why = why;
+        if (out.why == 0 && (bits.known & ~out.exact) != 0)
+            out.why = why; /* one way may know only that it is inferred */
         add(&out.bits, bits);
         if ((which & INFERRED) == 0)
             out.exact = out.bits.known;

@@ -125,31 +125,56 @@ static uint32_t doubt_of(const struct tbd_simulation *sim, size_t step,
     return is_saving(sim, step) ? stores : TBD_SIM_DOUBT_OTHER + stores;
 }
 
+/* Is it the one that was asked last?  Then it has its number. */
+static bool is_last_asked(const struct tbd_simulation *sim, const struct tbd_assumption *a)
+{
+    const struct tbd_assumption *last = sim->asked + sim->asked_count - 1;
+
+    return sim->asked_count > 0 && last->address == a->address && last->from == a->from &&
+           last->to == a->to && last->bits == a->bits;
+}
+
+/* Assumptions of answers have numbers of their own: those of the passes do not change any more.  0: no memory. */
+static uint32_t note_asked(struct tbd_simulation *sim, const struct tbd_assumption *a)
+{
+    if (!is_last_asked(sim, a)) {
+        if (sim->asked_count >= TBD_SIM_ASKED_MOST ||
+            !tbd_array_grow(&sim->asked, sim->asked_count, &sim->asked_capacity,
+                            sizeof(*sim->asked)))
+            return 0;
+        sim->asked[sim->asked_count++] = *a;
+    }
+    return TBD_SIM_ASKED + (uint32_t)sim->asked_count - 1;
+}
+
 /* That these bits of the word are as they were. */
 static uint32_t assume(struct tbd_simulation *sim, size_t step, const struct tbd_image_word *word,
                        uint64_t bits)
 {
-    struct tbd_assumption *new;
-    uint32_t number;
+    uint32_t number = (uint32_t)sim->assumption_count + 1;
+    struct tbd_assumption new;
 
-    if (sim->frozen || !tbd_array_grow(&sim->assumptions, sim->assumption_count,
-                                       &sim->assumption_capacity, sizeof(*sim->assumptions)))
+    if (sim->frozen && !sim->asks)
         return word->why;
-    number = (uint32_t)sim->assumption_count + 1;
-    new = &sim->assumptions[sim->assumption_count++];
-    *new = (struct tbd_assumption){ .address = word->address,
-                                    .from = word->step < step ? word->step : (uint32_t)step,
-                                    .to = word->step < step ? (uint32_t)step : word->step,
-                                    .store = word->store,
-                                    .stores = word->stores,
-                                    .parent = word->why,
-                                    .doubt = doubt_of(sim, step, word),
-                                    .weakest = number,
-                                    .bits = bits };
-    if (word->why != 0 && sim->assumptions[word->why - 1].doubt > new->doubt) {
-        new->doubt = sim->assumptions[word->why - 1].doubt;
-        new->weakest = sim->assumptions[word->why - 1].weakest;
+    new = (struct tbd_assumption){ .address = word->address,
+                                   .from = word->step < step ? word->step : (uint32_t)step,
+                                   .to = word->step < step ? (uint32_t)step : word->step,
+                                   .store = word->store,
+                                   .stores = word->stores,
+                                   .parent = word->why,
+                                   .doubt = doubt_of(sim, step, word),
+                                   .weakest = number,
+                                   .bits = bits };
+    if (word->why != 0 && sim->assumptions[word->why - 1].doubt > new.doubt) {
+        new.doubt = sim->assumptions[word->why - 1].doubt;
+        new.weakest = sim->assumptions[word->why - 1].weakest;
     }
+    if (sim->frozen)
+        return note_asked(sim, &new);
+    if (!tbd_array_grow(&sim->assumptions, sim->assumption_count, &sim->assumption_capacity,
+                        sizeof(*sim->assumptions)))
+        return word->why;
+    sim->assumptions[sim->assumption_count++] = new;
     return number;
 }
 

@@ -75,6 +75,7 @@ void tbd_simulation_free(struct tbd_simulation *sim)
     free(sim->checkpoints);
     free(sim->walk);
     free(sim->assumptions);
+    free(sim->asked);
     free(sim->bars);
     free(sim->facts);
     free(sim->calls);
@@ -393,6 +394,10 @@ struct tbd_simulated tbd_simulation_data(const struct tbd_simulation *sim, size_
 bool tbd_simulation_assumption(const struct tbd_simulation *sim, uint32_t why,
                                struct tbd_assumption *out)
 {
+    if (why >= TBD_SIM_ASKED && why - TBD_SIM_ASKED < sim->asked_count) {
+        *out = sim->asked[why - TBD_SIM_ASKED];
+        return true;
+    }
     if (why == 0 || why > sim->assumption_count)
         return false;
     *out = sim->assumptions[why - 1];

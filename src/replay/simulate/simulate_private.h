@@ -19,6 +19,10 @@ enum {
 /* Assumptions about words are that doubtful unless a register is saved there. */
 #define TBD_SIM_DOUBT_OTHER (1u << 30)
 
+/* The first number of an assumption of an answer, and how many of them are noted. */
+#define TBD_SIM_ASKED      (1u << 31)
+#define TBD_SIM_ASKED_MOST (1u << 18)
+
 enum tbd_sim_settled {
     TBD_NOT_SETTLED = 0,
     TBD_SETTLED_EXACT,
@@ -224,6 +228,8 @@ struct tbd_simulation {
     struct tbd_image image;
     struct tbd_assumption *assumptions;
     size_t assumption_count, assumption_capacity;
+    struct tbd_assumption *asked; /* owned; those of answers about memory (moment.c) */
+    size_t asked_count, asked_capacity;
     struct tbd_sim_bar *bars;
     size_t bar_count, bar_capacity;
     uint32_t bar_lists[TBD_BAR_LISTS];
@@ -245,6 +251,7 @@ struct tbd_simulation {
     bool goes_back;        /* the pass does */
     uint32_t doubt_most;   /* assumptions that are more doubtful are not made yet */
     bool frozen;           /* variables do not change: an answer is being looked for */
+    bool asks;             /* while they are frozen: what an answer about memory assumes is noted */
     bool exact_only;       /* steps get exact values alone */
     bool changed;
     bool no_memory;
