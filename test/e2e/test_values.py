@@ -290,6 +290,9 @@ def test_path_shows_values(folder):
     found = dump.ask("path", "20", "--where", "i == 2 && idle[2] > 0")[1:]
     assert found and all(row["source"].startswith("crash_callback.c:2") for row in found), found
     assert dump.tbdq("path", "20", "--where", "no_such_name").code == 2
+    refused = dump.tbdq("path", "20", "--where", "rdx == 0")
+    assert refused.code == 2 and b"hint: the register is $rdx here" in refused.err, refused
+    assert dump.ask("path", "2", "insns", "--where", "$rdx == 0")[1]["insn"].startswith("call rdx")
 
 
 THREAD_ENDED = """#include <pthread.h>

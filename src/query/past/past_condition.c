@@ -63,6 +63,8 @@ bool tbd_past_condition_tell(const struct tbd_past_condition *condition)
         fprintf(stderr, "tbdq: where %s: %s\n", tbd_shown(condition->text),
                 condition->error.message[0] != '\0' ? condition->error.message
                                                     : "it has no value in any of these places");
+        if (condition->error.hint[0] != '\0')
+            fprintf(stderr, "hint: %s\n", tbd_shown(condition->error.hint));
         return false;
     }
     if (condition->undecided != 0)

@@ -295,6 +295,7 @@ static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct
 {
     char name[TBD_C_NAME_BYTES];
     const struct tbd_place_of *place = r->scope->place;
+    struct tbd_register_name register_name;
     const char *missing;
     struct tbd_place_of where;
     struct tbd_type type;
@@ -317,6 +318,10 @@ static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct
                           "there is no variable '%s' here", name);
     if (r->error->hint[0] != '\0')
         return false;
+    if (tbd_register_find(name, node->length, &register_name)) {
+        snprintf(r->error->hint, sizeof(r->error->hint), "the register is $%.16s here", name);
+        return false;
+    }
     missing = place->dwarf != NULL ? tbd_dwarf_missing_file(place->dwarf, place->address) : NULL;
     if (missing != NULL)
         snprintf(r->error->hint, sizeof(r->error->hint),
