@@ -329,7 +329,7 @@ static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
         status = tbd_writer_new(root, program, &o->writer, why);
     if (status)
         return status;
-    if (o->options->pid)
+    if (o->options->pid && !o->options->keeps_rings) /* a dump is awaited by who asked for it */
         tbd_one_process_begin(&o->process, root, o->options->pid);
     tbd_writer_take_modules(o->writer, o->options->modules);
     return TBD_OK;
@@ -356,7 +356,7 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     if (status)
         return status;
     o->head = tbd_consumer_head(o->consumer);
-    if (o->options->pid)
+    if (o->options->pid && !o->options->keeps_rings) /* a dump is awaited by who asked for it */
         o->pidfd = (int)syscall(SYS_pidfd_open, o->options->pid, 0);
     status = make_writer(o, why);
     if (status)
