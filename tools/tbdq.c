@@ -19,6 +19,7 @@
 #include "query/text/other_places.h"
 #include "query/text/progress.h"
 #include "query/text/user_cache.h"
+#include "query/triggers/late_dump.h"
 
 #include "base/cut_file.h"
 #include "base/processors.h"
@@ -417,6 +418,8 @@ static int ask(const struct options *options, size_t count, char **words)
     enum tbd_status status = out == NULL ? TBD_NOMEM : TBD_OK;
     int result;
 
+    if (options->trace == NULL && options->complete == NULL)
+        tbd_late_dump_await();
     if (status == TBD_OK && command != NULL && options->complete == NULL) {
         run.argc = (unsigned)count - 1;
         run.argv = words + 1;

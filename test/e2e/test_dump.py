@@ -458,6 +458,23 @@ def test_exits_leave_a_dump_if_asked(folder):
     assert "waits" in [frame.get("function") for frame in tbdtest.Trace(os.path.join(folder, "dump=failTrue", "latest")).ask("bt", "thread", 2)]
 
 
+def test_who_asks_too_early_waits_for_the_dump(folder):
+    """Its program was killed a moment ago: the collector stands still here."""
+    env = tbdtest.clean_env({"TBD_DIR": folder})
+    process = tbdtest.start([tbdtest.program("thread_spins_forever")], folder, "mode=crash")
+    assert process.stdout.readline() == b"spinning\n"
+    [collector] = tbdtest.organizers(folder)
+    os.kill(collector, signal.SIGSTOP)
+    process.kill()
+    asked = subprocess.Popen([tbdtest.TBDQ, "info"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    assert asked.poll() is None and not os.listdir(folder), os.listdir(folder)
+    process.communicate(timeout=60)
+    os.kill(collector, signal.SIGCONT)
+    out, err = asked.communicate(timeout=60)
+    assert asked.returncode == 0 and b"no signal of its own" in out and not err, (asked.returncode, out, err)
+
+
 def test_a_killed_program_has_what_ran_last_only(folder):
     """Questions about that are answered, of others that is said; its dump is listed and removed like others."""
     process = tbdtest.kill_spinning(folder)
