@@ -363,8 +363,8 @@ static enum tbd_exit dump_bt(struct tbd_command_run *run)
     size_t most = MAX_FRAMES;
     bool lies = false, is_of_all = run->session->info->has_rings_only && run->argc == 1 &&
                                    strcmp(run->argv[0], "threads") == 0;
+    enum tbd_exit result = tbd_dump_open(run, &dump); /* takes the thread's words away */
     bool is_current = run->argc == 0 || (run->argc == 1 && take_frame_count(run->argv[0], &most));
-    enum tbd_exit result = tbd_dump_open(run, &dump);
 
     if (result == TBD_EXIT_FOUND && is_of_all)
         result = bt_threads(&dump);
