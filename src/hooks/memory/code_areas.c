@@ -25,6 +25,19 @@ static uint64_t try_area(uint64_t at, uint64_t bytes, int flags)
     return tbd_sys_failed(result) ? 0 : (uint64_t)result;
 }
 
+/* Where the kernel puts it; but a small area takes the lower end of a larger range.  Else it might fill a hole between libraries, or be
+ * just below them, where the kernel puts what the program maps next. */
+static uint64_t take_area(uint64_t bytes)
+{
+    const uint64_t hole = 1ull << 20;
+    uint64_t start = bytes < hole ? try_area(0, hole, 0) : 0;
+
+    if (!start)
+        return try_area(0, bytes, 0);
+    tbd_sys_munmap(start + bytes, hole - bytes);
+    return start;
+}
+
 /* The heap follows the image of a program without PIE, so this takes the highest free range within
  * reach: it leaves most space for the heap. */
 static uint64_t search_area(uint64_t lo, uint64_t hi, uint64_t bytes)
@@ -69,7 +82,7 @@ static uint64_t area_in_reach(uint64_t lo, uint64_t hi, uint64_t bytes)
 
     if (!tbd_searches_may_begin(lo, bytes))
         return 0;
-    start = try_area(0, bytes, 0);
+    start = take_area(bytes);
     if (start && !in_reach(start, bytes, lo, hi)) {
         tbd_sys_munmap(start, bytes);
         start = 0;
@@ -82,7 +95,7 @@ static uint64_t area_in_reach(uint64_t lo, uint64_t hi, uint64_t bytes)
 
 uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes)
 {
-    uint64_t start = hi ? area_in_reach(lo, hi, bytes) : try_area(0, bytes, 0);
+    uint64_t start = hi ? area_in_reach(lo, hi, bytes) : take_area(bytes);
     struct tbd_range *area;
 
     if (!start || tbd_code_areas.count == TBD_MAX_AREAS)

@@ -27,12 +27,11 @@
 #define VOTES         32u
 #define NEARLY        30u
 #define STUB_BYTES    64u
-#define AREA_BYTES                                                                                 \
-    1048576u /* no hole between libraries has this; the program's next mapping may take one */
-#define AREAS     16u
-#define HOPS      64u
-#define AFTER     96u /* bytes after the call where padding is looked for */
-#define ALIGNMENT 16u
+#define AREA_BYTES    65536u
+#define AREAS         16u
+#define HOPS          64u
+#define AFTER         96u /* bytes after the call where padding is looked for */
+#define ALIGNMENT     16u
 
 extern const char tbd_own_jump_entry[];
 
