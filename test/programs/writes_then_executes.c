@@ -24,5 +24,5 @@ int main(int argc, char **argv)
     fflush(stdout);
     if (argc > 1)
         execv(argv[1], argv + 1);
-    return 2;
+    return argc > 1 ? 2 : 0;
 }
