@@ -356,7 +356,7 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     if (status)
         return status;
     o->head = tbd_consumer_head(o->consumer);
-    if (o->options->pid && !o->options->keeps_rings) /* a dump is awaited by who asked for it */
+    if (o->options->pid)
         o->pidfd = (int)syscall(SYS_pidfd_open, o->options->pid, 0);
     status = make_writer(o, why);
     if (status)
