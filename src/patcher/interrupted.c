@@ -86,24 +86,24 @@ static bool is_before_itself(const struct tbd_insn *last, const struct tbd_watch
            last->kind == TBD_INSN_SYSCALL || last->kind == TBD_INSN_SPECIAL;
 }
 
-uint64_t tbd_access_address(const struct tbd_access *a, const struct tbd_regs *regs)
+uint64_t tbd_ea_address(const struct tbd_ea *ea, const struct tbd_regs *regs)
 {
-    uint64_t address = (uint64_t)a->ea.disp;
+    uint64_t address = (uint64_t)ea->disp;
 
-    if (a->ea.base != TBD_NO_REG)
-        address += regs->gpr[a->ea.base];
-    if (a->ea.index != TBD_NO_REG)
-        address += regs->gpr[a->ea.index] * a->ea.scale;
-    if (a->ea.addr32)
+    if (ea->base != TBD_NO_REG)
+        address += regs->gpr[ea->base];
+    if (ea->index != TBD_NO_REG)
+        address += regs->gpr[ea->index] * ea->scale;
+    if (ea->addr32)
         address = (uint32_t)address;
-    return address + (a->ea.fs ? regs->fs_base : a->ea.gs ? regs->gs_base : 0);
+    return address + (ea->fs ? regs->fs_base : ea->gs ? regs->gs_base : 0);
 }
 
 static bool is_misaligned(const struct tbd_insn *insn, const struct tbd_regs *regs)
 {
     for (unsigned n = 0; n < insn->access_count; n++)
         if (insn->access[n].flags & TBD_ACCESS_ALIGNED &&
-            tbd_access_address(&insn->access[n], regs) & (insn->access[n].size - 1u))
+            tbd_ea_address(&insn->access[n].ea, regs) & (insn->access[n].size - 1u))
             return true;
     return false;
 }

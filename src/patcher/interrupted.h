@@ -21,7 +21,7 @@ struct tbd_interruption tbd_interrupt_branch(const struct tbd_patcher_callbacks 
                                              struct tbd_regs *state);
 
 /* The address of an access that has no bit number and no al for its index. */
-uint64_t tbd_access_address(const struct tbd_access *access, const struct tbd_regs *regs);
+uint64_t tbd_ea_address(const struct tbd_ea *ea, const struct tbd_regs *regs);
 /* The processor takes no other for addresses: all bits from bit 47 on are the same, or from bit 56
  * on where page tables have five levels (Intel SDM vol. 1, 3.3.7.1). */
 bool tbd_is_canonical(const struct tbd_patcher_callbacks *callbacks, uint64_t address);

@@ -21,6 +21,7 @@
 #include "hooks/memory/userfault.h"
 #include "hooks/stream/recording.h"
 #include "patcher/forced_specials.h"
+#include "patcher/interrupted.h"
 
 /* ---- compare and exchange ---- */
 
@@ -143,19 +144,6 @@ static const struct quick_page *page_at(uint64_t page)
 
 /* ---- doing it ---- */
 
-static uint64_t address_of(const struct tbd_ea *ea, const struct tbd_regs *regs)
-{
-    uint64_t address = (uint64_t)ea->disp;
-
-    if (ea->base != TBD_NO_REG)
-        address += regs->gpr[ea->base];
-    if (ea->index != TBD_NO_REG)
-        address += regs->gpr[ea->index] * ea->scale;
-    if (ea->addr32)
-        address &= 0xffffffff;
-    return address + (ea->fs ? regs->fs_base : ea->gs ? regs->gs_base : 0);
-}
-
 struct quick_access {
     uint64_t address;
     uint8_t *view; /* of these bytes; NULL: no other process may write them */
@@ -230,7 +218,7 @@ bool tbd_shared_quick(struct tbd_thread *thread, uint32_t insn_bytes)
     q = insn_at(regs->rip, insn_bytes);
     if (q->shape.form == TBD_QUICK_NONE)
         return false;
-    a.address = address_of(&q->shape.ea, regs);
+    a.address = tbd_ea_address(&q->shape.ea, regs);
     offset = a.address & (TBD_PAGE_SIZE - 1);
     if (a.address >= TBD_USER_END || offset + q->shape.size > TBD_PAGE_SIZE)
         return false;

@@ -18,7 +18,7 @@ static bool find_target(const struct tbd_insn *call, const struct tbd_regs *regs
     const struct tbd_access *first = &call->access[0];
 
     if (call->access_count && first->flags & TBD_ACCESS_READ)
-        return tbd_load_from_program(out, tbd_access_address(first, regs), sizeof(*out));
+        return tbd_load_from_program(out, tbd_ea_address(&first->ea, regs), sizeof(*out));
     if (call->field[TBD_FIELD_RM] == TBD_NO_REG)
         return false;
     *out = regs->gpr[call->field[TBD_FIELD_RM]];
