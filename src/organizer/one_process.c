@@ -8,6 +8,7 @@
  * ONE_PROCESS-1  Who waits has given its own lock back: so none waits for one that waits for it. (not checked: say_done() in organize.c) */
 #include "organizer/one_process.h"
 
+#include "base/hash.h"
 #include "format/files/trace_dir.h"
 
 #include <fcntl.h>
@@ -21,30 +22,24 @@
 #define BOOT_ID    "/proc/sys/kernel/random/boot_id"
 #define PIDS       "/proc/self/ns/pid"
 
-static uint64_t mixed(uint64_t hash, const void *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3ull;
-    return hash;
-}
-
 /* Not negative, and far from the largest one. */
 static off_t position_of(pid_t pid)
 {
-    uint64_t hash = mixed(0xcbf29ce484222325ull, &pid, sizeof(pid));
+    struct {
+        char boot[64];
+        uint64_t pids; /* the namespace */
+        uint64_t pid;
+    } who = { .pid = (uint64_t)pid };
     int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
     struct stat space;
-    char boot[64];
 
     if (fd >= 0) {
-        ssize_t bytes = read(fd, boot, sizeof(boot));
-
-        hash = mixed(hash, boot, bytes > 0 ? (size_t)bytes : 0);
+        (void)!read(fd, who.boot, sizeof(who.boot));
         close(fd);
     }
     if (!stat(PIDS, &space))
-        hash = mixed(hash, &space.st_ino, sizeof(space.st_ino));
-    return (off_t)(hash >> 2);
+        who.pids = space.st_ino;
+    return (off_t)(tbd_hash64(&who, sizeof(who)) >> 2);
 }
 
 static struct flock lock_of(const struct tbd_one_process *process, short type)
