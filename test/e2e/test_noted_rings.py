@@ -45,28 +45,27 @@ def code_of(program):
     return start, noted, sorted(int(one or other, 16) for one, other in calls)
 
 
-ANYWHERE = 0  # a note of which the ring does not say where
+ANYWHERE = 0  # a note of which the ring does not say where: its call is older, or a signal came after the call
 
 
 def notes_of(rows, code, base):
     """The notes that a thread's ring has; and how many of the last may not have been taken.
 
-    A signal may come between a call and the block that it leads to: that block then follows the end of the handler."""
+    A signal may come between a call and the block that it leads to: that block then follows the end of the handler.  A ring may
+    begin in a handler that came between a call and its note."""
     start, noted, returns = code
     found, open_calls, before, unsure = [], [], None, 0
     for row in rows:
         at = int(row["pc"], 16) - base
         for _ in range(row["blocks"]):
-            if at == start and before is not None:  # the block before it ends with the call
-                is_call = start - 0x100000 < before < returns[-1]
+            if at == start:  # the block before it ends with the call
+                is_call = before is not None and start - 0x100000 < before < returns[-1]
                 open_calls.append(returns[bisect.bisect_right(returns, before)] + base if is_call else ANYWHERE)
-            elif at == start:
-                open_calls.append(None)
-            elif at == noted and open_calls:
-                found.append(open_calls.pop())
+            elif at == noted:
+                found.append(open_calls.pop() if open_calls else ANYWHERE)
                 unsure = len(found) if row.get("uncertain") else 0
             before = at
-    return [place for place in found if place is not None], unsure
+    return found, unsure
 
 
 def notes_in(path):
