@@ -13,7 +13,8 @@
  *     incoming sites.
  * CACHE-4  A block that is made for an exit of the block directly before it in memory replaces that
  *     exit's jump (rel32 = 0): control falls through into it.  When it dies its first bytes become
- *     the jump.  A block that begins with a comparison of its code never replaces a jump.
+ *     the jump, which ends before all displacements of its own exits: a block that is too short for that keeps its jump.
+ *     A block that begins with a comparison of its code never replaces a jump.
  * CACHE-5  Of code that other threads may be running, only the displacement of a jump changes, by one
  *     aligned store.  So in free run a stub never becomes a far jump, and a dead block, which a thread
  *     may still be in, stays in the lists of the blocks that it leads to.  From the second thread on

@@ -137,6 +137,14 @@ static void turn_around(struct tbd_exit_site *taken, struct tbd_exit_site *other
     other->rel32 = taken->rel32;
 }
 
+/* Can a jump lie where it begins once it is dead (put_jump_back)?  What is still stored to then are its own displacements. */
+static bool has_space_for_jump(const struct tbd_block_code *block, uint64_t end)
+{
+    const struct tbd_exit_site *first = &tbd_cache.site[block->first_exit];
+
+    return (block->exit_count > 1 ? first->rel32 : end) >= block->cache_start + TBD_JUMP_BYTES;
+}
+
 /* The last block of an area gives up its last jump, so that the block made next follows it
  * (CACHE-4). */
 bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site)
@@ -147,7 +155,7 @@ bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site
 
     if (tbd_cache.is_shared || !area->count || area->block[area->count - 1] != site->block ||
         !block->live || !last->rel32 || area->hot != ((block->cache_end + 15) & ~15ull) ||
-        block->tail < block->cache_start + 8 || jump + 5 != block->cache_end)
+        jump + TBD_JUMP_BYTES != block->cache_end || !has_space_for_jump(block, jump))
         return false;
     if (site != last && !ends_with_jcc_and_jmp(block))
         return false;

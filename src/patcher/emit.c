@@ -401,11 +401,23 @@ static uint8_t *rel32(struct tbd_emit *e, uint64_t target)
     return at;
 }
 
-/* Emits one-byte nops, at most three, if the displacement would straddle a line. */
+void tbd_emit_nop(struct tbd_emit *e, unsigned count)
+{
+    static const uint8_t nops[][TBD_EMIT_NOP_MOST] = { { 0x90 },
+                                                       { 0x66, 0x90 },
+                                                       { 0x0f, 0x1f, 0x00 } };
+
+    if (count)
+        tbd_emit_bytes(e, nops[count - 1], count);
+}
+
+/* A nop goes before it if the displacement would straddle a line. */
 static void keep_in_line(struct tbd_emit *e, unsigned opcode_bytes)
 {
-    while (!e->overflow && ((tbd_emit_pc(e) + opcode_bytes) & 63) > 60)
-        tbd_emit_u8(e, 0x90);
+    unsigned at = (tbd_emit_pc(e) + opcode_bytes) & 63;
+
+    if (at > 60)
+        tbd_emit_nop(e, 64 - at);
 }
 
 uint8_t *tbd_emit_jmp(struct tbd_emit *e, uint64_t target)
@@ -417,7 +429,7 @@ uint8_t *tbd_emit_jmp(struct tbd_emit *e, uint64_t target)
 
 uint8_t *tbd_emit_jcc(struct tbd_emit *e, unsigned condition, uint64_t target)
 {
-    keep_in_line(e, 2);
+    keep_in_line(e, TBD_JCC_OPCODE_BYTES);
     tbd_emit_u8(e, 0x0f);
     tbd_emit_u8(e, 0x80 | condition);
     return rel32(e, target);

@@ -91,6 +91,12 @@ void tbd_emit_push(struct tbd_emit *e, unsigned reg);
 void tbd_emit_push_imm(struct tbd_emit *e, int32_t imm);
 void tbd_emit_pop(struct tbd_emit *e, unsigned reg);
 
+/* One instruction of `count` bytes, at most TBD_EMIT_NOP_MOST, that does nothing. */
+#define TBD_EMIT_NOP_MOST 3u
+void tbd_emit_nop(struct tbd_emit *e, unsigned count);
+
+#define TBD_JUMP_BYTES       5u /* of tbd_emit_jmp() */
+#define TBD_JCC_OPCODE_BYTES 2u
 /* jmp rel32 / jcc rel32 to `target`, which must be in reach.  The displacement does not straddle a
  * cache line: one store can replace it while the code runs.  Returns the displacement's address. */
 uint8_t *tbd_emit_jmp(struct tbd_emit *e, uint64_t target);

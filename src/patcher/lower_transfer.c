@@ -163,11 +163,22 @@ static void land(struct tbd_translation *t, uint8_t *rel32)
         __builtin_memcpy(rel32, &distance, sizeof(distance));
 }
 
+/* Before a conditional jump: a block can only give up the jump after it (CACHE-4) if a whole jump can lie before the displacement. */
+static void pad_short_block(struct tbd_translation *t)
+{
+    uint64_t least = TBD_JUMP_BYTES - TBD_JCC_OPCODE_BYTES;
+    uint64_t used = tbd_emit_pc(&t->e) - t->begin;
+
+    if (used < least)
+        tbd_emit_nop(&t->e, (unsigned)(least - used));
+}
+
 void tbd_lower_branch(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint8_t *rel32;
 
     begin_tail(t);
+    pad_short_block(t);
     rel32 = tbd_emit_jcc(&t->e, insn->opcode & 15, tbd_emit_pc(&t->e));
     if (tbd_branch_code_counts(t, insn)) {
         jump_direct(t, insn->pc + insn->length);

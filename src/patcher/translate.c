@@ -288,6 +288,7 @@ void tbd_translate(struct tbd_translation *t)
     uint64_t changed = 0, asks = 0, due = 0;
 
     t->exit_count = 0;
+    t->begin = tbd_emit_pc(&t->e);
     t->insn = 0;
     t->phase = TBD_PHASE_ENTRY;
     tbd_place_init(t);

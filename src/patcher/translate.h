@@ -129,6 +129,7 @@ struct tbd_translation {
     enum tbd_phase phase;
     bool tagged;    /* with an entry for indirect branches before it */
     bool stop;      /* leave by TBD_EXIT_STOP at the end */
+    uint64_t begin; /* out: where the block's code begins */
     uint64_t tag;   /* out: where the entry for indirect branches is */
     uint64_t entry; /* out: the entry for other branches: the entry store, or checks before it */
     uint64_t

@@ -25,6 +25,18 @@ enum { JUMP = 64, TARGET = 80 };
 /* jmp rdi;   mov eax, 9; ret */
 static const uint8_t jump[] = { 0xff, 0xe7 };
 static const uint8_t target[] = { 0xb8, 0x09, 0x00, 0x00, 0x00, 0xc3 };
+enum {
+    SHORT = 128,
+    SHORT_JCC = SHORT + 9,
+    SHORT_TEST = SHORT + 11,
+    SHORT_LAST = SHORT + 15,
+    SHORT_L = SHORT + 19
+};
+
+/* mov eax, 1; test edi, edi; jz L;   js L;   test edi, edi; js L;   lea eax, [rdi + 5]; ret; L: mov eax, 7; ret */
+static const uint8_t short_blocks[] = { 0xb8, 0x01, 0x00, 0x00, 0x00, 0x85, 0xff, 0x74, 0x0a,
+                                        0x78, 0x08, 0x85, 0xff, 0x78, 0x04, 0x8d, 0x47, 0x05,
+                                        0xc3, 0xb8, 0x07, 0x00, 0x00, 0x00, 0xc3 };
 static uint8_t *program;
 
 static uint64_t call(uint64_t argument)
@@ -99,6 +111,55 @@ static void code_that_others_may_run_is_left_alone(void **state)
     assert_int_equal(call(1), 9);
     assert_false(falls_through(block_at(0)));
     assert_int_equal(call(0), 7);
+}
+
+static uint64_t call_short(uint64_t argument)
+{
+    uint64_t args[6] = { argument };
+
+    return harness_call(program + SHORT, args);
+}
+
+/* `offset` is in the block that begins at `block`. */
+static void change(unsigned offset, uint8_t byte, unsigned block)
+{
+    program[offset] = byte;
+    tbd_patcher_flush_range(harness_thread(), (uint64_t)(uintptr_t)program + offset,
+                            (uint64_t)(uintptr_t)program + offset + 1);
+    assert_null(block_at(block));
+}
+
+/* One has no instruction but its jump, one has two bytes before that: the jump back into them is longer. */
+static void short_blocks_follow_each_other(void **state)
+{
+    (void)state;
+    assert_int_equal(call_short(1), 6);
+    assert_true(falls_through(block_at(SHORT)));
+    assert_true(falls_through(block_at(SHORT_JCC)));
+    assert_true(falls_through(block_at(SHORT_TEST)));
+    assert_int_equal(call_short(0), 7);
+    assert_int_equal(call_short((uint32_t)-1), 7);
+    assert_int_equal(call_short(1), 6);
+    change(SHORT_JCC, 0x79, SHORT_JCC);
+    change(SHORT_L + 1, 9, SHORT_L); /* its own jump led there */
+    assert_int_equal(call_short(1), 9);
+    change(SHORT_JCC, 0x78, SHORT_JCC);
+    change(SHORT_L + 1, 7, SHORT_L);
+    assert_int_equal(call_short(1), 6);
+    change(SHORT_LAST + 2, 6, SHORT_LAST);
+    assert_int_equal(call_short(1), 7);
+    change(SHORT_TEST + 2, 0x79, SHORT_TEST); /* jns */
+    assert_int_equal(call_short(1), 7);
+    assert_int_equal(call_short((uint32_t)-1), 7); /* by the js before it */
+    change(SHORT_JCC, 0x79, SHORT_JCC);
+    assert_int_equal(call_short((uint32_t)-1), 5);
+    assert_int_equal(call_short(1), 7);
+    change(SHORT_TEST + 2, 0x78, SHORT_TEST); /* those that lead to it are dead in part */
+    change(SHORT_JCC, 0x78, SHORT_JCC);
+    assert_int_equal(call_short(1), 7);
+    change(SHORT_LAST + 2, 5, SHORT_LAST);
+    assert_int_equal(call_short(1), 6);
+    assert_int_equal(call_short(0), 7);
 }
 
 /* A block is found by the low bits of the target that a branch has in r11: that may be another block's start. */
@@ -250,6 +311,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_one_thread_follow_each_other),
+        cmocka_unit_test(short_blocks_follow_each_other),
         cmocka_unit_test(code_that_others_may_run_is_left_alone),
         cmocka_unit_test(a_signal_in_the_check_of_a_branch_goes_on_at_its_target),
         cmocka_unit_test(a_block_that_is_made_again_has_its_id),
@@ -265,6 +327,7 @@ int main(void)
     if (program == MAP_FAILED)
         return 1;
     memcpy(program, code, sizeof(code));
+    memcpy(program + SHORT, short_blocks, sizeof(short_blocks));
     memcpy(program + JUMP, jump, sizeof(jump));
     memcpy(program + TARGET, target, sizeof(target));
     harness_also_as_other_processors();
