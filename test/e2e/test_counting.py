@@ -220,8 +220,8 @@ def children(pid):
     return found
 
 
-def test_a_question_is_helped_where_idle_workers_get_no_time(folder):
-    """Their replays are stopped while the program still runs, as on a machine that others want: whoever asks at its end does not wait for them."""
+def ask_beside_stopped_replays(folder):
+    """What is shown while the question is answered: the replays of the counter were stopped while the program still ran."""
     process, path = start_live(folder, LONG_RUN)
     counter = tbdtest.one_counter(folder)
     made = os.path.join(folder, ".many_windows-1.counted", "trace-1")
@@ -237,7 +237,6 @@ def test_a_question_is_helped_where_idle_workers_get_no_time(folder):
         terminal = Terminal(tbdtest.Trace(path), *HOW_OFTEN)
         shown = terminal.read()
         assert terminal.close() == 0 and os.stat(path).st_ino == inode, (shown, os.listdir(folder))
-        assert re.search(r"\rcounting, begun before: [1-9]\d* of \d+ windows", shown), shown
     finally:
         process.kill()
         for pid in stopped & set(children(counter)):
@@ -245,6 +244,18 @@ def test_a_question_is_helped_where_idle_workers_get_no_time(folder):
         process.communicate()
     tbdtest.wait_counters(folder)
     tbdtest.Trace(path).verify()
+    return shown
+
+
+def test_a_question_is_helped_where_idle_workers_get_no_time(folder):
+    """As on a machine that others want: whoever asks at the program's end does not wait for them."""
+    for attempt in range(5):  # on a busy machine all may be counted before the question has begun
+        run = os.path.join(folder, str(attempt))
+        os.makedirs(run)
+        shown = ask_beside_stopped_replays(run)
+        if "counting" in shown:
+            break
+    assert re.search(r"\rcounting, begun before: [1-9]\d* of \d+ windows", shown), shown
 
 
 def test_questions_come_while_native_play_is_counted(folder):
