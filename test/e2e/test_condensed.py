@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     return 3;
 }
 """
-HEAD, MODULE, BLOCK, THREAD = 400, 288, 24, 24
+HEAD, MODULE, BLOCK, THREAD = 400, 288, 24, 32
 
 
 def make(folder):
@@ -85,7 +85,7 @@ def threads_of(path):
     ids = array.array("I", data[end - 4 * entries:end])
     found, first = [], 0
     for i in range(threads):
-        _, flags, count, older = struct.unpack_from("<IIQQ", data, at + i * THREAD)
+        _, flags, count, older, _ = struct.unpack_from("<IIQQQ", data, at + i * THREAD)
         found.append((flags & 1 or older > 0, [starts[n] for n in ids[first:first + count]]))
         first += count
     assert first == entries

@@ -133,7 +133,7 @@ static void make_good(struct file *file)
     file->blocks[0].module = TBD_NO_MODULE;
     file->blocks[0].code_offset = TBD_NO_CODE;
     for (unsigned i = 0; i < THREADS; i++)
-        file->threads[i] = (struct tbd_crash_thread){ 42 + i, 0, ENTRIES / THREADS, 0 };
+        file->threads[i] = (struct tbd_crash_thread){ 42 + i, 0, ENTRIES / THREADS, 0, i * 9 };
     for (unsigned i = 0; i < ENTRIES; i++)
         file->entries[i] = i % BLOCKS;
     for (unsigned i = 0; i < WHEN; i++)

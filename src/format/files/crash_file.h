@@ -14,7 +14,7 @@
 
 #define TBD_CRASH_FILE  "crash"
 #define TBD_CRASH_MAGIC 0x0a1a0a0d68737263ull /* "crsh\r\n\x1a\n" */
-#define TBD_CRASH_MAJOR 6
+#define TBD_CRASH_MAJOR 7
 #define TBD_NO_MODULE   0xffffffffu
 #define TBD_NO_CODE     0xffffffffu
 
@@ -55,11 +55,12 @@ _Static_assert(sizeof(struct tbd_crash_block) == 24, "tbd_crash_block is 24 byte
 /* The entries of threads follow each other in this order. */
 struct tbd_crash_thread {
     uint32_t tid;
-    uint32_t flags; /* TBD_CRASH_* */
-    uint64_t count; /* of entries: indices of blocks, uint32_t, the last one entered last */
-    uint64_t older; /* entries before those, in chunks */
+    uint32_t flags;    /* TBD_CRASH_* */
+    uint64_t count;    /* of entries: indices of blocks, uint32_t, the last one entered last */
+    uint64_t older;    /* entries before those, in chunks */
+    uint64_t ended_ns; /* after its last entry, as in struct tbd_crash_file_value; 0: not known */
 };
-_Static_assert(sizeof(struct tbd_crash_thread) == 24, "tbd_crash_thread is 24 bytes");
+_Static_assert(sizeof(struct tbd_crash_thread) == 32, "tbd_crash_thread is 32 bytes");
 #define TBD_CONDENSED_ENTRIES (8u << 20) /* that chunks of all rings together become */
 #define TBD_CRASH_HAS_OLDER   1u         /* the ring was full: earlier blocks are lost */
 
@@ -99,7 +100,8 @@ struct tbd_crash_kept {
 };
 _Static_assert(sizeof(struct tbd_crash_kept) == 24, "tbd_crash_kept is 24 bytes");
 
-/* What was recorded beside a ring (format/stream/crash_values.h).  Those of a thread follow each other, as they were recorded. */
+/* What was recorded beside a ring (format/stream/crash_values.h).  Those of a thread follow each other, as they were recorded.  Stamps are
+ * nanoseconds after the rings' beginning, from 1; 0: not known. */
 struct tbd_crash_file_value {
     uint64_t
         entry; /*  0: of the thread: the one that came next; its number of entries: none came */

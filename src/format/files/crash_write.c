@@ -6,6 +6,7 @@
 #include "format/files/crash_write_private.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "format/files/trace_dir.h"
 
@@ -92,6 +93,30 @@ uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id)
     return m->place[id] - 1;
 }
 
+/* ---- stamps ---- */
+
+/* The rate of the processor's counter follows from how far it, and the clock, have come since the rings' beginning. */
+static long double stamp_unit(const struct tbd_crash_making *m)
+{
+    uint64_t ns = tbd_clock_ns() - m->crash->stamps_from_ns;
+    uint64_t cycles = __builtin_ia32_rdtsc() - m->crash->stamps_from;
+
+    if (m->crash->stamps_count_ns)
+        return 1;
+    return m->crash->stamps_from && cycles && cycles < INT64_MAX && ns < INT64_MAX
+               ? (long double)ns / (long double)cycles
+               : 0;
+}
+
+uint64_t tbd_crash_stamp(const struct tbd_crash_making *m, uint64_t stamp)
+{
+    uint64_t since = stamp - m->crash->stamps_from;
+
+    return stamp && m->stamp_ns > 0 && since < INT64_MAX
+               ? 1 + (uint64_t)((long double)since * m->stamp_ns)
+               : 0;
+}
+
 /* ---- threads ---- */
 
 bool tbd_crash_add_entry(struct tbd_crash_making *m, uint32_t id)
@@ -144,7 +169,9 @@ static bool add_ring(struct tbd_crash_making *m, uint32_t index)
         last++;
     from.last = last;
     has_older = was_full(m, index, last);
-    *thread = (struct tbd_crash_thread){ .tid = m->crash->tids[index] };
+    *thread =
+        (struct tbd_crash_thread){ .tid = m->crash->tids[index],
+                                   .ended_ns = tbd_crash_stamp(m, m->crash->called_at[index]) };
     if (!tbd_crash_add_condensed(m, &from, &has_older) || !add_entries(m, &from, first))
         return false;
     if (m->head.entry_count == first) { /* chunks of no block that there is */
@@ -256,6 +283,7 @@ static bool gather(struct tbd_crash_making *m)
     uint32_t rings = tbd_crash_ring_count(m), condensed;
 
     m->now = time_now(m);
+    m->stamp_ns = stamp_unit(m);
     m->place = calloc((size_t)m->from.def_count + 1, sizeof(*m->place));
     m->blocks = calloc((size_t)m->from.def_count + 1, sizeof(*m->blocks));
     m->threads = calloc((size_t)rings + 1, sizeof(*m->threads));

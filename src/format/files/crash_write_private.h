@@ -25,7 +25,8 @@ struct tbd_crash_making {
     size_t code_capacity;
     struct tbd_crash_when *when; /* first_count, then last_count */
     uint32_t when_count;
-    uint64_t now; /* the end of laps that are not over */
+    uint64_t now;         /* the end of laps that are not over */
+    long double stamp_ns; /* in a unit of stamps; 0: they say nothing */
     struct tbd_crash_kept_part parts[TBD_CRASH_PARTS];
     struct tbd_crash_kept *kept;         /* owned */
     struct tbd_crash_file_value *values; /* owned */
@@ -88,6 +89,8 @@ static inline uint32_t tbd_crash_ring_count(const struct tbd_crash_making *m)
     return rings > m->from.area_count - 2 ? m->from.area_count - 2 : rings;
 }
 
+/* What the file has for a stamp of the memory.  A smaller one never becomes the larger one. */
+uint64_t tbd_crash_stamp(const struct tbd_crash_making *m, uint64_t stamp);
 /* The index in the file of a block with this id, from 1 to def_count. */
 uint32_t tbd_crash_place_of(struct tbd_crash_making *m, uint32_t id);
 /* The next entry of the file, unless there is no such block. */

@@ -70,6 +70,12 @@ static bool add(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
                                                        : entry_of(m, ring, slot->moment) };
 
     memcpy(&value.is, &slot->is, sizeof(value.is));
+    if (value.kind == TBD_VALUE_REGISTERS) {
+        value.is.registers.stamp = tbd_crash_stamp(m, value.is.registers.stamp);
+    } else if (value.kind == TBD_VALUE_CALL) {
+        value.is.call.began = tbd_crash_stamp(m, value.is.call.began);
+        value.is.call.ended = tbd_crash_stamp(m, value.is.call.ended);
+    }
     if (value.entry == UINT64_MAX || value.entry < *newest || !tbd_crash_is_value(&value))
         return true;
     if (!tbd_array_grow(&m->values, m->head.value_count, &m->value_capacity, sizeof(*m->values)))

@@ -15,6 +15,8 @@
  *     ring makes sense. (not checked: killing programs anywhere does, test_free.py)
  * CRASH-2  A block's module is the last one with a first block not after it whose range has its start.
  *     (not checked: test_free.py compares names)
+ * CRASH-3  Stamps order the threads.  The entries of a thread before one are older than those of another thread after a larger one.
+ *     0 is not known. (not checked: test_merged.py has programs write their order down)
  *
  * After the rings' areas, from area TBD_CRASH_TABLES on, lie two tables of 8 bytes for each block id, from 1:
  * when it was entered first (microseconds after started_us, plus 1), and when last: the time of the end of the
@@ -148,6 +150,11 @@ struct tbd_crash {
     uint64_t condensed_at;    /* from the first of the areas of tables on */
     uint64_t condensed_bytes; /* of each ring's chunks; 0: laps that are over are forgotten */
     struct tbd_lap_call lap_call;
+    uint64_t stamps_from, stamps_from_ns; /* the same moment, as a stamp and by CLOCK_MONOTONIC */
+    uint32_t stamps_count_ns;             /* not 0: stamps are times of that clock */
+    uint32_t reserved;
+    uint64_t called_at
+        [TBD_CRASH_RINGS]; /* of each ring: a stamp after its last entry, in a system call; 0: its thread is in none */
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

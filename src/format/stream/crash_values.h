@@ -18,7 +18,7 @@
 #define TBD_VALUE_SLOT_BYTES  512u
 #define TBD_VALUE_RANGES      6u
 #define TBD_VALUE_STACK       320u
-#define TBD_VALUE_CALL_BYTES  336u
+#define TBD_VALUE_CALL_BYTES  320u
 #define TBD_VALUE_MORE_BYTES  488u
 #define TBD_VALUE_PROBE_BYTES 4096u      /* of one value at a place */
 #define TBD_VALUE_MOST_BYTES  (2u << 20) /* of a ring's slots */
@@ -40,7 +40,8 @@ struct tbd_value_registers {
     uint64_t gpr[TBD_REG_COUNT];
     uint64_t stack_bytes;           /* at most TBD_VALUE_STACK */
     uint8_t stack[TBD_VALUE_STACK]; /* from rsp on */
-    uint64_t reserved[2];
+    uint64_t stamp;                 /* when that was (crash.h, CRASH-3) */
+    uint64_t reserved;
 };
 
 struct tbd_value_range {
@@ -58,6 +59,7 @@ struct tbd_value_call {
     uint32_t range_count;
     uint32_t flags; /* TBD_VALUE_ALL_RANGES */
     struct tbd_value_range ranges[TBD_VALUE_RANGES];
+    uint64_t began, ended;               /* stamps, as in struct tbd_value_registers */
     uint8_t bytes[TBD_VALUE_CALL_BYTES]; /* of the ranges, one after the other */
 };
 

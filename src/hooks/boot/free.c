@@ -58,6 +58,7 @@ static void boundary(struct tbd_thread *thread)
     tbd_free_lock(thread);
     tbd_crash_cancel_values(thread, tbd_context_now()->index);
     dump_or_wait(thread);
+    tbd_crash_goes_on_after_call(tbd_context_now()->index);
     tbd_play_settle(thread);
     tbd_crash_note_values(thread, tbd_context_now()->index, false);
     tbd_free_unlock(thread);
@@ -80,6 +81,7 @@ static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
                                    gpr[TBD_R8], gpr[TBD_R9] } };
     uint64_t next = thread->regs.rip + insn_bytes;
 
+    tbd_crash_begin_call(tbd_context_now()->index);
     tbd_free_syscall(thread, insn_bytes);
     if (thread->regs.rip == next)
         tbd_crash_note_call(thread, tbd_context_now()->index, &call);
@@ -87,6 +89,8 @@ static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
         tbd_crash_note_values(thread, tbd_context_now()->index, false);
     if (is_due(thread))
         boundary(thread);
+    else
+        tbd_crash_goes_on_after_call(tbd_context_now()->index);
 }
 
 static void on_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
@@ -231,6 +235,8 @@ void tbd_free_begin_thread(struct tbd_thread *thread)
     tbd_signals_let_in();
     if (is_due(thread))
         boundary(thread);
+    else
+        tbd_crash_note_values(thread, tbd_context_now()->index, true);
     tbd_patcher_run(thread);
 }
 

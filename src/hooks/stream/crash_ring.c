@@ -12,6 +12,7 @@
 #include "hooks/stream/crash_parts.h"
 #include "hooks/stream/value_slots.h"
 #include "hooks/stream/recording.h"
+#include "hooks/stream/order_stamps.h"
 
 static struct tbd_crash *crash; /* NULL: there are no rings */
 
@@ -152,6 +153,7 @@ void tbd_crash_start(void)
     if (crash->tables & TBD_CRASH_KEPT)
         tbd_crash_parts_start(crash, tables);
     tbd_crash_values_start(crash, tables + crash->values_at);
+    tbd_stamps_start(crash);
     tbd_condense_start(crash->condensed_bytes ? tables + crash->condensed_at : NULL,
                        crash->condensed_bytes, &crash->lap_call);
 }
@@ -165,12 +167,19 @@ void tbd_crash_forget(void)
 {
     crash = NULL;
     tbd_crash_values_start(NULL, NULL);
+    tbd_stamps_start(NULL);
     tbd_condense_start(NULL, 0, NULL);
 }
 
 bool tbd_crash_is_on(void)
 {
     return crash;
+}
+
+static void set_called(uint32_t index, uint64_t stamp)
+{
+    if (index < TBD_CRASH_RINGS)
+        __atomic_store_n(&crash->called_at[index], stamp, __ATOMIC_RELEASE);
 }
 
 void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid)
@@ -196,6 +205,7 @@ void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid
     tbd_crash_parts_reset(index);
     tbd_condense_reset(index, start, ring_bytes());
     crash->tids[index] = tid;
+    set_called(index, 0);
     if (index >= crash->thread_count)
         __atomic_store_n(&crash->thread_count, index + 1, __ATOMIC_RELEASE);
 }
@@ -257,11 +267,25 @@ void tbd_crash_note_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ad
         tbd_crash_values_bytes(thread, index, ring_of(index), address, bytes);
 }
 
+void tbd_crash_begin_call(uint32_t index)
+{
+    if (crash)
+        set_called(index, tbd_stamp_before());
+}
+
+void tbd_crash_goes_on_after_call(uint32_t index)
+{
+    if (crash)
+        set_called(index, 0);
+}
+
 void tbd_crash_note_call(struct tbd_thread *thread, uint32_t index, const struct tbd_sys_call *call)
 {
     if (!crash)
         return;
-    tbd_crash_values_call(thread, index, ring_of(index), call, (int64_t)thread->regs.gpr[TBD_RAX]);
+    tbd_crash_values_call(thread, index, ring_of(index), call, (int64_t)thread->regs.gpr[TBD_RAX],
+                          index < TBD_CRASH_RINGS ? crash->called_at[index] : 0);
+    set_called(index, 0);
     tbd_crash_values_sometimes(thread, index, ring_of(index));
 }
 

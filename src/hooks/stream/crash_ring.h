@@ -43,6 +43,8 @@ uint64_t tbd_crash_ring_bytes(void);
  * are from long ago; a system call that it has just made, with the result in rax, and its registers.  After that a signal may come
  * before the block. */
 void tbd_crash_note_values(struct tbd_thread *thread, uint32_t index, bool due);
+void tbd_crash_begin_call(uint32_t index); /* before it; no entry follows before the next two */
+void tbd_crash_goes_on_after_call(uint32_t index); /* not as one that is complete */
 void tbd_crash_note_call(struct tbd_thread *thread, uint32_t index,
                          const struct tbd_sys_call *call);
 /* The same registers, because a probe is there, whatever the dial says; and after that memory. */

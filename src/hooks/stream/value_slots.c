@@ -3,6 +3,7 @@
 #include "hooks/stream/value_slots.h"
 
 #include "base/string.h"
+#include "hooks/stream/order_stamps.h"
 #include "hooks/table/program_bytes.h"
 
 #define NEVER       (1ull << 63) /* as record_in: no place of a ring is that high */
@@ -127,6 +128,7 @@ static void keep_registers(struct tbd_thread *thread, uint32_t index, uint64_t r
     to->rflags = regs->rflags;
     to->fs_base = regs->fs_base;
     to->gs_base = regs->gs_base;
+    to->stamp = tbd_stamp_here();
     for (unsigned r = 0; r < TBD_REG_COUNT; r++) /* memcpy() takes longer to begin */
         to->gpr[r] = regs->gpr[r];
     to->stack_bytes = tbd_copy_prefix_from_program(to->stack, regs->gpr[TBD_RSP], stack);
@@ -234,7 +236,7 @@ static void describe(struct tbd_value_call *to, const struct tbd_sys_call *call,
 }
 
 void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t ring,
-                           const struct tbd_sys_call *call, int64_t result)
+                           const struct tbd_sys_call *call, int64_t result, uint64_t began)
 {
     struct tbd_crash_value *slot;
     struct tbd_value_call *to;
@@ -248,6 +250,8 @@ void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t r
     to->number = call->number;
     memcpy(to->args, call->args, sizeof(to->args));
     to->result = result;
+    to->began = began;
+    to->ended = tbd_stamp_after();
     describe(to, call, result);
     keep_bytes(to, index, moment);
     complete(slot, moment | TBD_VALUE_CALL);

@@ -40,8 +40,8 @@ void tbd_crash_values_probe(struct tbd_thread *thread, uint32_t index, uint64_t 
 /* After that: memory, TBD_VALUE_PROBE_BYTES at most. */
 void tbd_crash_values_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ring,
                             uint64_t address, uint64_t bytes);
-/* It has made this system call, with this result. */
+/* It has made this system call, with this result; `began` is a stamp. */
 void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t ring,
-                           const struct tbd_sys_call *call, int64_t result);
+                           const struct tbd_sys_call *call, int64_t result, uint64_t began);
 
 #endif

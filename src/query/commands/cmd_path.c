@@ -5,6 +5,7 @@
 #include "base/safe_stream.h"
 #include "query/commands/commands.h"
 #include "query/commands/path_end.h"
+#include "query/commands/path_merged.h"
 #include "query/commands/path_rows.h"
 #include "query/commands/path_values.h"
 #include "query/commands/rows.h"
@@ -27,6 +28,7 @@ struct path {
     uint32_t tid; /* 0: all threads */
     bool with_regs;
     bool is_first, is_last; /* a table, not threads */
+    bool is_merged;         /* threads together, not one after the other */
     const char *part;       /* with rows.is_kept: of this one alone; NULL: all */
     bool with_past;         /* rows need values */
     struct tbd_path_wanted wanted;
@@ -122,7 +124,29 @@ static enum tbd_exit print_kept(struct tbd_command_run *run, struct path *path)
     return status == TBD_OK ? print_table(run, path, &path->ring.kept) : tbd_command_no_memory();
 }
 
+static enum tbd_exit add_merged(struct tbd_command_run *run, struct path *path,
+                                struct tbd_rows *rows)
+{
+    static const struct tbd_path_merged none;
+    enum tbd_status status;
+
+    path->rows.merged = &none; /* its columns */
+    tbd_rows_start(rows, run, tbd_path_rows_columns(&path->rows));
+    status = tbd_path_merged_add(&path->rows, path->max, rows);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}
+
 /* The thread that died comes last. */
+static enum tbd_exit add_apart(struct tbd_command_run *run, struct path *path,
+                               struct tbd_rows *rows)
+{
+    enum tbd_exit result;
+
+    tbd_rows_start(rows, run, tbd_path_rows_columns(&path->rows));
+    result = add_threads(run, path, rows, false);
+    return result == TBD_EXIT_FOUND ? add_threads(run, path, rows, true) : result;
+}
+
 static enum tbd_exit print(struct tbd_command_run *run, struct path *path)
 {
     struct tbd_rows rows;
@@ -133,10 +157,7 @@ static enum tbd_exit print(struct tbd_command_run *run, struct path *path)
     if (path->is_first || path->is_last)
         return print_table(run, path, path->is_first ? &path->ring.first : &path->ring.last);
     print_end(run, path);
-    tbd_rows_start(&rows, run, tbd_path_rows_columns(&path->rows));
-    result = add_threads(run, path, &rows, false);
-    if (result == TBD_EXIT_FOUND)
-        result = add_threads(run, path, &rows, true);
+    result = path->is_merged ? add_merged(run, path, &rows) : add_apart(run, path, &rows);
     if (result == TBD_EXIT_FOUND)
         return tbd_rows_end(&rows);
     tbd_rows_drop(&rows);
@@ -208,6 +229,8 @@ static bool take_word(struct path *path, const char *word)
         path->is_last = true;
     else if (strcmp(word, "parts") == 0 && !path->rows.is_kept)
         rows->is_kept = true;
+    else if (strcmp(word, "merged") == 0)
+        path->is_merged = true;
     else if (strcmp(word, "fold") == 0)
         rows->folds = true;
     else if (strcmp(word, "text") == 0)
@@ -248,7 +271,9 @@ static bool take_arguments(const struct tbd_command_run *run, struct path *path)
     }
     return (!path->rows.forward || path->rows.from != 0) &&
            (path->rows.forward || path->rows.from_insn == 0) &&
-           path->is_first + path->is_last + path->rows.is_kept <= 1 &&
+           path->is_first + path->is_last + path->rows.is_kept + path->is_merged <= 1 &&
+           !(path->is_merged && (path->wanted.values || path->wanted.where != NULL ||
+                                 path->tid != 0 || path->rows.from != 0)) &&
            !((path->is_first || path->is_last || path->rows.is_kept) &&
              (path->wanted.values || path->wanted.where != NULL || path->with_regs ||
               path->rows.folds || path->tid != 0)) &&

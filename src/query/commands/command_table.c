@@ -34,15 +34,17 @@ const struct tbd_command tbd_commands[] = {
       "Its command line, environment, limits, memory, maps, open files, the system's load, mounts.",
       "tbdq facts files", false, false, false },
     { "path", tbd_command_path,
-      "[COUNT] [blocks|insns] [first|last|parts|part NAME] [fold] [text] [regs] [thread ID] [from -N[+K] [forward]] [--values [--only NAMES] [--variables] [--exact] [--why]] [--where EXPR]",
+      "[COUNT] [blocks|insns] [first|last|merged|parts|part NAME] [fold] [text] [regs] [thread ID] [from -N[+K] [forward]] [--values [--only NAMES] [--variables] [--exact] [--why]] [--where EXPR]",
       "what a program died of, and what its threads ran last (mode=crash)",
       "First the signal, why it came, the address, the thread and its instruction, with `regs` also its registers.\n"
       "The last COUNT rows (40) of each thread; the one that died last.  A row is a run of instructions at one\n"
       "source line, or one block (`blocks`), or one instruction with its text (`insns`).  `back` is its position: -N for the\n"
       "N-th block before the thread's end, -N+K for instruction K in it.  `fold` shows a loop of rows once, with how many\n"
       "rows it has and how often it ran; `text` adds the source line.  `from -N` shows the rows up to there, with\n"
-      "`forward` those from there on (-N+K: from the row on that has this instruction).  Threads have no order among each\n"
-      "other.  Without -t: the newest dump.\n"
+      "`forward` those from there on (-N+K: from the row on that has this instruction).  Without -t: the newest dump.\n"
+      "`merged` shows the last COUNT rows of all threads together.  What stands in one `group` ran before all of the next\n"
+      "one.  In a group, a thread's rows are in order; `beside` names the threads of which nobody knows whether they ran the rest of\n"
+      "the group before that row or after it.  System calls order threads, and what else is recorded: --record=5 does more.\n"
       "`first` shows, in place of threads, all blocks that ran, in the order of their first entry, with its time, `last` by the last\n"
       "entry (with the time of the end of its lap of a ring): a table each, if the program was started with --tables.\n"
       "`parts` shows what was kept of modules and functions that --parts names, for longer than in the rings; `part NAME`\n"

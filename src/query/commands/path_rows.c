@@ -8,6 +8,7 @@
  *
  * PATH_ROWS-1  Rows of one group follow each other, `loop` of them, and have the same `times`. */
 #include "query/commands/path_rows.h"
+#include "query/commands/path_text.h"
 #include "query/commands/path_values.h"
 
 #include "base/assert.h"
@@ -39,14 +40,6 @@ struct row_finding {
     size_t count, max;
 };
 
-/* The text of a source file, kept. */
-struct tbd_path_source {
-    struct tbd_path_source *next;
-    char *path; /* owned */
-    bool is_read;
-    struct tbd_source_text text;
-};
-
 const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path)
 {
     static const char *const columns[] = { "back",     "thread", "blocks", "pc",
@@ -58,13 +51,20 @@ const char *const *tbd_path_rows_columns(const struct tbd_path_rows *path)
                                                    "function", "source", "text", NULL };
     static const char *const kept[] = { "back", "when",     "thread", "part", "blocks", "pc",
                                         "insn", "function", "source", "text", NULL };
+    static const char *const merged_lines[] = { "group", "back",     "thread", "beside", "blocks",
+                                                "pc",    "function", "source", NULL };
     static const char *const line_values[] = { "back", "thread", "function", "source",
                                                "text", "values", NULL };
     static const char *const insn_values[] = { "back",     "thread", "pc",     "insn",
                                                "function", "source", "values", NULL };
 
+    static const char *const merged[] = { "group", "back",     "thread", "beside", "blocks", "pc",
+                                          "insn",  "function", "source", "text",   NULL };
+
     if (path->is_kept)
         return kept;
+    if (path->merged != NULL)
+        return path->with_text || path->unit == TBD_PATH_INSNS ? merged : merged_lines;
     if (path->when != NULL)
         return path->with_text || path->unit == TBD_PATH_INSNS ? table_with_more : table;
     if (path->with_values)
@@ -215,15 +215,18 @@ static bool take(struct row_finding *f, uint64_t step, uint32_t insn, uint32_t *
     return true;
 }
 
+/* As far as the stretch of the merged view goes, if there is one. */
 static void find_backward(struct row_finding *f, uint64_t step)
 {
+    uint64_t begin = f->path->merged != NULL ? f->path->merged->first : 0;
     uint32_t first, end;
 
-    while (step-- > 0)
+    while (step-- > begin)
         for (uint32_t insn = f->steps[step].insns; insn > 0; insn = first)
             if (!take(f, step, insn - 1, &first, &end))
                 return;
-    if (tbd_rings_back(f->thread, 0) < f->thread->older + f->thread->newest.count)
+    if (f->path->merged == NULL &&
+        tbd_rings_back(f->thread, 0) < f->thread->older + f->thread->newest.count)
         f->path->on = tbd_rings_back(f->thread, 0) + 1;
 }
 
@@ -241,40 +244,9 @@ static void find_forward(struct row_finding *f, uint64_t step, uint32_t insn)
 
 /* ---- rows as objects ---- */
 
-static struct tbd_path_source *source_of(struct tbd_path_rows *path, const char *name)
-{
-    struct tbd_path_source *source = path->sources;
-
-    while (source != NULL && strcmp(source->path, name) != 0)
-        source = source->next;
-    if (source != NULL)
-        return source;
-    source = calloc(1, sizeof(*source));
-    if (source == NULL || (source->path = strdup(name)) == NULL) {
-        free(source);
-        return NULL;
-    }
-    source->is_read = tbd_source_load(name, &source->text);
-    source->next = path->sources;
-    path->sources = source;
-    return source;
-}
-
-/* NULL: not known. */
-static const char *text_of(struct tbd_path_rows *path, const struct tbd_source_line *line)
-{
-    const struct tbd_path_source *source = line->line == 0 ? NULL : source_of(path, line->file);
-    const char *text;
-
-    if (source == NULL || !source->is_read || line->line > source->text.line_count)
-        return NULL;
-    text = source->text.lines[line->line];
-    return text + strspn(text, " \t");
-}
-
 static void put_text(struct tbd_path_rows *path, const struct tbd_source_line *line, json_t *row)
 {
-    const char *text = text_of(path, line);
+    const char *text = tbd_path_text(&path->sources, line);
 
     if (text != NULL)
         json_object_set_new(row, "text", tbd_output_text(text));
@@ -336,6 +308,16 @@ static void put_kept(const struct tbd_rings *ring, uint64_t step, json_t *object
     json_object_set_new(object, "part", tbd_output_text(ring->dump.parts[row->part].name));
 }
 
+static void put_merged(const struct tbd_path_merged *merged, json_t *object)
+{
+    json_t *beside = json_array();
+
+    for (size_t i = 0; i < merged->beside_count; i++)
+        json_array_append_new(beside, json_integer(merged->beside[i]));
+    json_object_set_new(object, "group", json_integer((json_int_t)merged->group));
+    json_object_set_new(object, "beside", beside);
+}
+
 static json_t *object_of(const struct row_finding *f, const struct path_row *row)
 {
     const struct tbd_rings_step *last = &f->steps[row->last_step];
@@ -348,6 +330,8 @@ static json_t *object_of(const struct row_finding *f, const struct path_row *row
     json_object_set_new(object, "back", json_string(text));
     if (f->path->when != NULL)
         json_object_set_new(object, "when", when_text(f->path->when[row->step].time_us));
+    if (f->path->merged != NULL)
+        put_merged(f->path->merged, object);
     if (f->path->is_kept)
         put_kept(f->path->ring, row->step, object);
     else if (f->path->when == NULL)
@@ -403,7 +387,7 @@ static struct tbd_path_span span_of(const struct row_finding *f, size_t i)
         span.end_step = next->step;
         span.end_insn = next->insn;
     }
-    span.text = text_of(f->path, &place_of(f, row->step, row->insn)->line);
+    span.text = tbd_path_text(&f->path->sources, &place_of(f, row->step, row->insn)->line);
     return span;
 }
 
@@ -489,12 +473,13 @@ static void put_rows(const struct row_finding *f, struct tbd_rows *rows)
 }
 
 /* How many rows there can be. */
-static size_t most_rows(const struct tbd_rings_thread *thread, size_t max)
+static size_t most_rows(const struct row_finding *f, size_t max)
 {
-    uint64_t insns = 0;
+    const struct tbd_path_merged *merged = f->path->merged;
+    uint64_t end = merged != NULL ? merged->end : f->thread->count, insns = 0;
 
-    for (uint64_t i = 0; thread->walked.steps != NULL && i < thread->count; i++)
-        insns += thread->walked.steps[i].insns;
+    for (uint64_t i = merged != NULL ? merged->first : 0; f->steps != NULL && i < end; i++)
+        insns += f->steps[i].insns;
     return insns < max ? (size_t)insns : max;
 }
 
@@ -510,42 +495,62 @@ static enum tbd_status reach_from(const struct tbd_path_rows *path, struct tbd_r
     return tbd_rings_reach(path->ring, thread, *from);
 }
 
-enum tbd_status tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thread,
-                                  size_t max, struct tbd_rows *rows)
+/* The step before which rows are found. */
+static uint64_t end_of_rows(const struct row_finding *f, uint64_t from)
 {
+    if (f->path->merged != NULL)
+        return f->path->merged->end;
+    return from != 0 ? tbd_rings_step_at(f->thread, from) + 1 : f->thread->count;
+}
+
+/* The caller frees f->rows. */
+static enum tbd_status find(struct row_finding *f, size_t max)
+{
+    struct tbd_path_rows *path = f->path;
     uint64_t from;
-    enum tbd_status status = reach_from(path, thread, &from);
-    struct row_finding f = { .path = path, .thread = thread };
+    enum tbd_status status = reach_from(path, f->thread, &from);
 
     if (status != TBD_OK)
         return status;
-    f.steps = tbd_rings_steps(path->ring, thread);
-    f.max = most_rows(thread, max);
-    f.rows = calloc(f.max + 1, sizeof(*f.rows));
+    f->steps = tbd_rings_steps(path->ring, f->thread);
+    f->max = most_rows(f, max);
+    f->rows = calloc(f->max + 1, sizeof(*f->rows));
     path->on = 0;
-    if (f.steps == NULL || f.rows == NULL) {
-        free(f.rows);
+    if (f->steps == NULL || f->rows == NULL)
         return TBD_NOMEM;
-    }
     if (path->forward)
-        find_forward(&f, tbd_rings_step_at(thread, from), from == path->from ? path->from_insn : 0);
+        find_forward(f, tbd_rings_step_at(f->thread, from),
+                     from == path->from ? path->from_insn : 0);
     else
-        find_backward(&f, from != 0 ? tbd_rings_step_at(thread, from) + 1 : thread->count);
-    put_rows(&f, rows);
-    free(f.rows);
+        find_backward(f, end_of_rows(f, from));
     return TBD_OK;
+}
+
+enum tbd_status tbd_path_rows_add(struct tbd_path_rows *path, struct tbd_rings_thread *thread,
+                                  size_t max, struct tbd_rows *rows)
+{
+    struct row_finding f = { .path = path, .thread = thread };
+    enum tbd_status status = find(&f, max);
+
+    if (status == TBD_OK)
+        put_rows(&f, rows);
+    free(f.rows);
+    return status;
+}
+
+enum tbd_status tbd_path_rows_count(struct tbd_path_rows *path, struct tbd_rings_thread *thread,
+                                    size_t max, size_t *out)
+{
+    struct row_finding f = { .path = path, .thread = thread };
+    enum tbd_status status = find(&f, max);
+
+    *out = f.count;
+    free(f.rows);
+    return status;
 }
 
 void tbd_path_rows_free(struct tbd_path_rows *path)
 {
     tbd_disas_free(path->disas);
-    while (path->sources != NULL) {
-        struct tbd_path_source *source = path->sources;
-
-        path->sources = source->next;
-        if (source->is_read)
-            tbd_source_unload(&source->text);
-        free(source->path);
-        free(source);
-    }
+    tbd_path_texts_free(path->sources);
 }
