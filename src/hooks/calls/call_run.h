@@ -11,6 +11,15 @@
 #include "hooks/threads/program_call.h"
 #include "hooks/threads/signals.h"
 
+/* An answer that is written when its thread has no lock any more: a page may be missing until another thread of the program fills it, and
+ * that one may need the lock. */
+#define TBD_LATE_ANSWER_BYTES 32u
+struct tbd_late_answer {
+    uint64_t address;
+    size_t bytes; /* 0: there is none */
+    uint8_t data[TBD_LATE_ANSWER_BYTES];
+};
+
 struct tbd_call {
     struct tbd_sys_call sys; /* as the program made it */
     struct tbd_thread *thread;
@@ -33,7 +42,7 @@ void tbd_call_send(struct tbd_call *call);
 _Noreturn void tbd_call_detach(struct tbd_call *call, const char *why);
 
 /* Writes an answer to the program and records it as the kernel's write.  False: it cannot be
- * written. */
+ * written.  It comes late if the thread's saved context has a place for that (tbd_call_write_late()). */
 bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes);
 
 /* Steps out for a call that is made while holding the turn lock (threads.h, THREADS-6); if the turn

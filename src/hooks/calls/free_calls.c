@@ -11,6 +11,7 @@
 #include "hooks/calls/seccomp.h"
 #include "hooks/calls/user_dispatch.h"
 #include "hooks/calls/waiting_mask.h"
+#include "hooks/memory/safe_copy.h"
 #include "hooks/stream/crash_ring.h"
 #include "hooks/threads/free_threads.h"
 
@@ -27,6 +28,22 @@ enum way {
 static bool watches(uint64_t request)
 {
     return request == PTRACE_TRACEME || request == PTRACE_ATTACH || request == PTRACE_SEIZE;
+}
+
+/* Only that of the stack changes what the engine knows (hooks/calls/growth.h). */
+static bool changes_stack_limit(const struct tbd_sys_call *sys)
+{
+    const uint64_t *args = sys->args;
+
+    return sys->number == __NR_setrlimit ? (uint32_t)args[0] == RLIMIT_STACK
+                                         : (uint32_t)args[1] == RLIMIT_STACK && args[2];
+}
+
+/* Options with memory of the program, but nothing of the engine's. */
+static bool is_plain_option(uint32_t option)
+{
+    return option == PR_SET_NAME || option == PR_GET_NAME || option == PR_GET_PDEATHSIG ||
+           option == PR_GET_CHILD_SUBREAPER;
 }
 
 /* Calls that traced play handles in a way of its own, and that are nobody's business here. */
@@ -58,6 +75,9 @@ static enum way way_of(const struct tbd_sys_call *sys)
     case __NR_wait4:
     case __NR_waitid: return DIRECT;
     case __NR_ptrace: return watches(sys->args[0]) ? LOCKED : DIRECT;
+    case __NR_prctl: return is_plain_option((uint32_t)sys->args[0]) ? DIRECT : LOCKED;
+    case __NR_setrlimit:
+    case __NR_prlimit64: return changes_stack_limit(sys) ? LOCKED : DIRECT;
     default: break;
     }
     switch (tbd_syscall_mode(sys->number)) {
@@ -112,11 +132,47 @@ static void resume(struct tbd_call *call)
     saved->resumes = 0;
 }
 
-static void perform_locked(struct tbd_thread *thread, uint32_t insn_bytes)
+/* What the kernel reads first, and the engine with the lock. */
+static struct tbd_sys_range reads_first(const struct tbd_sys_call *sys)
 {
+    const uint64_t *args = sys->args;
+    uint64_t address = args[1], bytes = 0;
+
+    switch (sys->number) {
+    case __NR_rt_sigprocmask: bytes = args[3] == 8 ? sizeof(uint64_t) : 0; break;
+    case __NR_rt_sigaction: bytes = args[3] == 8 ? sizeof(struct tbd_action) : 0; break;
+    case __NR_setrlimit: bytes = sizeof(struct rlimit); break;
+    case __NR_prlimit64:
+        address = args[2];
+        bytes = sizeof(struct rlimit);
+        break;
+    case __NR_sigaltstack:
+        address = args[0];
+        bytes = sizeof(struct tbd_altstack);
+        break;
+    default: break;
+    }
+    return (struct tbd_sys_range){ address, address ? bytes : 0 };
+}
+
+/* A page of the program may be missing until one of its threads fills it (userfaultfd, or a file that the program itself serves), and that thread
+ * may need the lock.  So what a call reads is read once before, where it is then, and its answer is written afterwards. */
+static void perform_locked(struct tbd_thread *thread, const struct tbd_sys_call *sys,
+                           uint32_t insn_bytes)
+{
+    struct tbd_sys_range first = reads_first(sys);
+    struct tbd_late_answer late = { .bytes = 0 };
+    uint8_t ignored[sizeof(struct tbd_action)];
+
+    if (first.bytes)
+        tbd_copy_prefix_from_program(ignored, first.address, first.bytes);
     tbd_free_lock(thread);
+    tbd_context_now()->late_answer = &late;
     tbd_syscall_perform(thread, insn_bytes);
+    tbd_context_now()->late_answer = NULL;
     tbd_free_unlock(thread);
+    if (late.bytes && !tbd_copy_to_program(late.address, late.data, late.bytes))
+        thread->regs.gpr[TBD_RAX] = (uint64_t)-EFAULT;
 }
 
 /* By what the program has asked the kernel for, and what the engine has kept (seccomp.h,
@@ -157,7 +213,7 @@ void tbd_free_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     enum way way = way_of(&call.sys);
 
     if (way == LOCKED) {
-        perform_locked(thread, insn_bytes);
+        perform_locked(thread, &call.sys, insn_bytes);
         return;
     }
     if (is_refused(&call))

@@ -74,12 +74,14 @@ struct tbd_saved_context {
     uint32_t number;            /* threads that were made before it */
     struct tbd_arrival arrival; /* of the call that it is in */
     uint64_t signal_due; /* chaos: time at which a queued signal is delivered; 0: when it can be */
-    uint64_t resumes;    /* taken over in this call, which restart_syscall resumes; 0: not */
-    bool can_resume;     /* no handler has run since: the kernel would have forgotten it */
-    bool is_watched;     /* the kernel clears `alive` in place of `cleared` */
-    uint32_t tid;        /* 0: the saved context is free, or its thread has ended */
-    uint32_t alive;      /* cleared by the kernel */
-    uint32_t turn;       /* futex: 1 = it has got the turn lock, or must leave */
+    struct tbd_late_answer
+        *late_answer; /* hooks/calls/call_run.h; NULL: answers are written at once */
+    uint64_t resumes; /* taken over in this call, which restart_syscall resumes; 0: not */
+    bool can_resume;  /* no handler has run since: the kernel would have forgotten it */
+    bool is_watched;  /* the kernel clears `alive` in place of `cleared` */
+    uint32_t tid;     /* 0: the saved context is free, or its thread has ended */
+    uint32_t alive;   /* cleared by the kernel */
+    uint32_t turn;    /* futex: 1 = it has got the turn lock, or must leave */
     /* number of the call for which it has stepped out; 0: it has not; TBD_STOLEN */
     uint32_t outside;
     struct tbd_outside_call outside_call; /* the call that `outside` counts */
