@@ -458,6 +458,58 @@ def test_exits_leave_a_dump_if_asked(folder):
     assert "waits" in [frame.get("function") for frame in tbdtest.Trace(os.path.join(folder, "dump=failTrue", "latest")).ask("bt", "thread", 2)]
 
 
+def test_who_asks_a_program_that_is_killed_hears_it(folder):
+    """It does not answer, and then it cannot; nobody has waited for it."""
+    process = tbdtest.start([tbdtest.program("thread_spins_forever")], folder, "mode=crash")
+    assert process.stdout.readline() == b"spinning\n"
+    os.kill(process.pid, signal.SIGSTOP)
+    asked = subprocess.Popen([tbdtest.TBD, "dump", str(process.pid)], stderr=subprocess.PIPE)
+    pending = 0
+    while not pending >> signal.SIGTRAP - 1 & 1:  # the question
+        with open("/proc/%d/status" % process.pid, encoding="ascii") as f:
+            [pending] = [int(line.split()[1], 16) for line in f if line.startswith("ShdPnd")]
+        assert asked.poll() is None
+    process.kill()
+    _, err = asked.communicate(timeout=15)  # it gives up after 20 s
+    assert asked.returncode == 4 and err.decode() == "tbd dump: process %d has ended\n" % process.pid, (asked.returncode, err)
+    process.communicate(timeout=60)
+    tbdtest.wait_organizers(folder)
+
+
+MANY_THREADS = """
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_barrier_t all;
+static void *wait(void *unused) { pthread_barrier_wait(&all); return unused; }
+int main(void)
+{
+    pthread_t thread;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    pthread_barrier_init(&all, 0, 1102);
+    for (int i = 0; i < 1100; i++)
+        if (pthread_create(&thread, &small, wait, 0) != 0)
+            return 77;
+    abort();
+}
+"""
+
+
+def test_threads_for_which_there_is_no_ring(folder):
+    source, program = os.path.join(folder, "many.c"), os.path.join(folder, "many")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(MANY_THREADS)
+    assert tbdtest.run([tbdtest.need("cc"), "-pthread", "-o", program, source]).code == 0
+    result, dump = tbdtest.record([program], os.path.join(folder, "dumps"), "mode=crash,memory=stacks")
+    if result.code == 77:
+        raise tbdtest.Skip("not as many threads here")
+    assert result.code == -signal.SIGABRT, result
+    rings = dump.info()["rings"]
+    assert len(rings["threads"]) == 1024 and rings["without_ring"] == 77, (len(rings["threads"]), rings["without_ring"])
+    assert b"77 more threads had no ring" in dump.tbdq("info", json_output=False).out
+
+
 def test_who_asks_too_early_waits_for_the_dump(folder):
     """Its program was killed a moment ago: the collector stands still here."""
     env = tbdtest.clean_env({"TBD_DIR": folder})

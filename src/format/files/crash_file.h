@@ -39,8 +39,8 @@ struct tbd_crash_head {
     uint32_t value_count;               /* of all threads together */
     uint32_t chunk_count;               /* likewise */
     uint32_t id_count;                  /* that chunks may name, from 1 */
-    uint32_t reserved_last;
-    uint64_t older_bytes; /* of all chunks */
+    uint32_t without_ring;              /* threads for which there was none */
+    uint64_t older_bytes;               /* of all chunks */
 };
 
 struct tbd_crash_block {

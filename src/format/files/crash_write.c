@@ -372,7 +372,8 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
                                           .module_count = m.module_count,
                                           .signo = m.crash->signo,
                                           .tid = m.crash->tid,
-                                          .regs = m.crash->regs };
+                                          .regs = m.crash->regs,
+                                          .without_ring = m.crash->without_ring };
         memcpy(m.head.siginfo, m.crash->siginfo, sizeof(m.head.siginfo));
         status = gather(&m) ? put(&m, dir) : TBD_NOMEM;
     }

@@ -152,7 +152,7 @@ struct tbd_crash {
     struct tbd_lap_call lap_call;
     uint64_t stamps_from, stamps_from_ns; /* the same moment, as a stamp and by CLOCK_MONOTONIC */
     uint32_t stamps_count_ns;             /* not 0: stamps are times of that clock */
-    uint32_t reserved;
+    uint32_t without_ring;                /* threads for which there was none, ever */
     uint64_t called_at
         [TBD_CRASH_RINGS]; /* of each ring: a stamp after its last entry, in a system call; 0: its thread is in none */
 };

@@ -193,8 +193,10 @@ void tbd_crash_give_ring(struct tbd_thread *thread, uint32_t index, uint32_t tid
     tbd_sys_mprotect(start + ring_bytes(), TBD_PAGE_SIZE, PROT_NONE);
     thread->entry_next = start;
     tbd_crash_values_begin(thread, index);
-    if (index >= TBD_CRASH_RINGS)
+    if (index >= TBD_CRASH_RINGS) {
+        __atomic_fetch_add(&crash->without_ring, 1, __ATOMIC_RELAXED);
         return;
+    }
     /* of an earlier thread */
     if (index < crash->thread_count && *(const uint32_t *)before) {
         note_lap(index, (const uint32_t *)before, entries_in(before, ring_bytes()));

@@ -5,11 +5,20 @@
 #include "query/attach/attach_check.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { AGAIN_MS = 1000, STEP_MS = 5, ALONE_MS = 5000 };
+
+struct hearing {
+    tbd_has_heard has_heard;
+    void *context;
+    int ms;
+};
 
 #define TRAP (1ull << (SIGTRAP - 1))
 
@@ -44,14 +53,36 @@ bool tbd_tell_engine(pid_t pid, uint64_t value, struct tbd_query_error *error)
     return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid, strerror(errno));
 }
 
+/* A process that nobody has waited for has ended, too: only its descriptor tells that (pidfd_open, Linux 5.3). */
+static bool has_ended(pid_t pid, int descriptor)
+{
+    struct pollfd end = { .fd = descriptor, .events = POLLIN };
+
+    return (descriptor >= 0 && poll(&end, 1, 0) > 0) || (kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+static bool tell_until(pid_t pid, int descriptor, uint64_t value, const struct hearing *hearing,
+                       struct tbd_query_error *error)
+{
+    for (int waited = 0; waited < hearing->ms; waited += AGAIN_MS) {
+        if (!tbd_tell_engine(pid, value, error))
+            return false;
+        if (hearing->has_heard(hearing->context, AGAIN_MS))
+            return true;
+        if (has_ended(pid, descriptor))
+            return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d has ended", (int)pid);
+    }
+    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "the program does not answer");
+}
+
 bool tbd_tell_engine_until(pid_t pid, uint64_t value, tbd_has_heard has_heard, void *context,
                            int ms, struct tbd_query_error *error)
 {
-    for (int waited = 0; waited < ms; waited += AGAIN_MS) {
-        if (!tbd_tell_engine(pid, value, error))
-            return false;
-        if (has_heard(context, AGAIN_MS))
-            return true;
-    }
-    return tbd_query_wrong(error, TBD_BUSY, 0, 0, "the program does not answer");
+    const struct hearing hearing = { has_heard, context, ms };
+    int descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
+    bool heard = tell_until(pid, descriptor, value, &hearing, error);
+
+    if (descriptor >= 0)
+        close(descriptor);
+    return heard;
 }

@@ -61,6 +61,7 @@ json_t *tbd_info_rings_object(struct tbd_session *session)
         return object;
     }
     json_object_set_new(object, "threads", threads_array(rings));
+    tbd_output_count(object, "without_ring", rings->dump.head->without_ring);
     tbd_output_count(object, "modules", rings->dump.head->module_count);
     tbd_output_count(object, "distinct_blocks", rings->dump.head->block_count);
     tbd_output_count(object, "values", rings->dump.head->value_count);
@@ -127,6 +128,11 @@ void tbd_info_rings_print(struct tbd_session *session, FILE *out)
     }
     for (uint32_t i = 0; i < rings->dump.head->thread_count; i++)
         print_thread(&rings->threads[i], i == 0, out);
+    if (rings->dump.head->without_ring != 0)
+        fprintf(out,
+                "           %" PRIu32 " more threads had no ring: there were %u at the same time, "
+                "which is all there can be\n",
+                rings->dump.head->without_ring, TBD_CRASH_RINGS);
     print_beside(&rings->dump, out);
 }
 
