@@ -278,6 +278,12 @@ def test_many_values_at_once(folder):
     assert result.code == 4 and b"cannot be read" in result.err, result
 
 
+def test_a_program_that_is_not_there(folder):
+    missing = os.path.join(folder, "none")
+    result = tbdtest.run([tbdtest.TBDQ, "context", "1234", "--program", missing])
+    assert result.code == 4 and result.err.decode() == "tbdq: --program %s: No such file or directory\n" % missing, result
+
+
 def test_wrong_options(folder):
     result = with_context([tbdtest.program("stores")], folder, "product")
     assert result.code == 0 and b"option 'scheme' in TBD_OPTIONS needs order|xor|sum" in result.err, result

@@ -21,7 +21,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct asked {
     struct tbd_value_words words;
@@ -317,8 +319,11 @@ static enum tbd_exit fail(const struct decoding *d, enum tbd_status status)
 {
     if (status == TBD_NOMEM)
         return tbd_command_no_memory();
-    fprintf(stderr, "tbdq: the files cannot be read: %s: %s\n", d->asked->program,
-            tbd_status_text(status));
+    if (access(d->asked->program, R_OK) != 0)
+        fprintf(stderr, "tbdq: --program %s: %s\n", tbd_shown(d->asked->program), strerror(errno));
+    else
+        fprintf(stderr, "tbdq: the files cannot be read: %s: %s\n", tbd_shown(d->asked->program),
+                tbd_status_text(status));
     return TBD_EXIT_SYSTEM;
 }
 
