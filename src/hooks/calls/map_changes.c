@@ -38,9 +38,11 @@ bool tbd_map_is_engine(uint64_t start, uint64_t end)
     return false;
 }
 
+/* A range that begins within a page is refused by the kernel, even if the engine is in the page after it. */
 void tbd_map_check(struct tbd_call *call, uint64_t start, uint64_t bytes)
 {
-    if (bytes && bytes < TBD_USER_END && tbd_map_is_engine(start, start + tbd_map_page_up(bytes)))
+    if (start % TBD_PAGE_SIZE == 0 && bytes && bytes < TBD_USER_END &&
+        tbd_map_is_engine(start, start + tbd_map_page_up(bytes)))
         tbd_call_detach(call, "it changes mappings where the engine is");
 }
 
