@@ -83,10 +83,13 @@ static enum tbd_status add_rows(struct merging *m, size_t max, struct tbd_rows *
 /* Several threads, and nothing is known of any two of them. */
 static void tell_unknown(const struct merging *m)
 {
-    if (m->count > 1 && m->list[m->count - 1].group == 1 && m->list[0].beside_end == m->count)
-        fputs(
-            "tbdq: note: nothing says in which order these threads ran: no system call of two of them is known (tbd crash --record=2, or more)\n",
-            stderr);
+    for (size_t i = 0; i < m->count; i++)
+        if (m->list[i].began_ns != 0)
+            return;
+    if (m->count > 1)
+        fputs("tbdq: note: nothing says in which order these threads ran: tbd crash --record=2, or "
+              "more, records system calls\n",
+              stderr);
 }
 
 enum tbd_status tbd_path_merged_add(struct tbd_path_rows *path, size_t max, struct tbd_rows *rows)
