@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/binary_search.h"
+#include "patcher/asked_loads.h"
 #include "patcher/asked_places.h"
 #include "patcher/forced_specials.h"
 
@@ -112,7 +113,8 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
         struct tbd_insn *insn = &cut->insn[cut->count];
         bool decodes = at < available && decode(cut, insn, pc + at, code + at, available - at);
 
-        if (at && config->is_free && tbd_asked_places_has(pc + at))
+        if (at && config->is_free &&
+            (tbd_asked_places_has(pc + at) || (decodes && tbd_asked_loads_of(insn))))
             return TBD_END_LIMIT;
         *out_looked =
             at + (available - at < TBD_INSN_MAX_BYTES ? available - at : TBD_INSN_MAX_BYTES);

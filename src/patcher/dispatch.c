@@ -7,6 +7,7 @@
 #include "patcher/patcher.h"
 
 #include "base/sys.h"
+#include "patcher/asked_loads.h"
 #include "patcher/asked_places.h"
 #include "patcher/cache.h"
 #include "patcher/engine_lock.h"
@@ -198,6 +199,16 @@ void tbd_patcher_record(struct tbd_thread *thread, bool records)
     if (run.config.records != records)
         forget_all(thread);
     run.config.records = records;
+    tbd_engine_unlock(thread);
+}
+
+void tbd_patcher_ask_loads(struct tbd_thread *thread, const struct tbd_asked_range *ranges,
+                           size_t count)
+{
+    tbd_engine_lock(thread);
+    if (count || tbd_asked_loads_are())
+        forget_all(thread);
+    tbd_asked_loads_set(ranges, count);
     tbd_engine_unlock(thread);
 }
 

@@ -161,6 +161,10 @@ void tbd_patcher_vectors_differ(bool lacks_wide);
 
 /* In free run, without the lock, at a boundary: from now on some blocks check whether registers are due, or none does. */
 void tbd_patcher_record(struct tbd_thread *thread, bool records);
+/* The same: it is asked before loads from these ranges (patcher/asked_loads.h). */
+struct tbd_asked_range;
+void tbd_patcher_ask_loads(struct tbd_thread *thread, const struct tbd_asked_range *ranges,
+                           size_t count);
 
 /* FORK_CHILD, in free run: the calling thread is the only one. */
 void tbd_patcher_after_fork(void);

@@ -37,6 +37,8 @@ struct tbd_second_target {
 #define TBD_SECOND_SHIFT   8                     /* index = these bits of the application address */
 
 struct tbd_thread {
+    uint64_t asked_address; /* what is about to be loaded (patcher/asked_loads.h), */
+    uint64_t asked_bytes;   /* and how many bytes; 0: no load is asked about */
     uint64_t
         branch_value; /* of a chosen function, while its rsp changes (hooks/memory/branches.h) */
     struct tbd_second_target second[TBD_SECOND_ENTRIES];

@@ -6,6 +6,7 @@
  * the record's start; r14 moves once, after the last instruction that can fault. */
 #include "patcher/translate.h"
 
+#include "patcher/asked_loads.h"
 #include "patcher/asked_places.h"
 #include "patcher/lower.h"
 #include "patcher/templates.h"
@@ -285,6 +286,8 @@ void tbd_translate(struct tbd_translation *t)
 {
     bool is_asked = tbd_asked_places_has(t->cut->def.start);
     bool records = t->records && tbd_translate_may_record(t->cut);
+    const struct tbd_access *load =
+        t->in_ring && t->cut->count ? tbd_asked_loads_of(&t->cut->insn[0]) : NULL;
     uint64_t changed = 0, asks = 0, due = 0;
 
     t->exit_count = 0;
@@ -307,6 +310,8 @@ void tbd_translate(struct tbd_translation *t)
     t->answered = 0;
     if (is_asked)
         ask(t, asks);
+    else if (load)
+        tbd_translate_asked_load(t, load);
     if (records)
         tbd_translate_record(t, due);
     if (t->cut->check_bytes)

@@ -54,6 +54,16 @@ struct tbd_trigger_place {
 };
 _Static_assert(sizeof(struct tbd_trigger_place) == 24, "tbd_trigger_place is 24 bytes");
 
+/* Loads from this memory are recorded, wherever code of the program does it: registers, stack and what is loaded. */
+#define TBD_TRIGGER_LOADS       4u
+#define TBD_TRIGGER_LOADS_BYTES (1ull << 32) /* of one at most */
+struct tbd_trigger_loads {
+    uint64_t from, to; /*  0: to: the address after it */
+    uint32_t trigger;  /* 16: index */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct tbd_trigger_loads) == 24, "tbd_trigger_loads is 24 bytes");
+
 enum tbd_request_state {
     TBD_REQUEST_FREE = 0,
     TBD_REQUEST_FILLING,
@@ -83,7 +93,8 @@ struct tbd_crash_request {
     struct tbd_part_range ranges[TBD_PART_RANGES];
     uint64_t loader;        /* the address of its function; 0: nobody waits */
     uint32_t waiting_parts; /* how many */
-    uint32_t reserved;
+    uint32_t load_count;
+    struct tbd_trigger_loads loads[TBD_TRIGGER_LOADS];
     char left_out
         [TBD_CRASH_PART_NAME]; /* the first part for all of whose code there was no space; "": none; ends with a NUL */
     char wishes[TBD_CRASH_WISHES]; /* with TBD_REQUEST_TRIGGERS: their text; ends with a NUL */

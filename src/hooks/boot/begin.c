@@ -126,15 +126,25 @@ static uint64_t area_bytes(void)
 
 #define ENTRIES_FOR_SLOT 128u /* half a ring's registers every 256 entries, and system calls */
 
-/* Does it look as if a trigger records? */
-static bool has_recording_triggers(void)
+static bool has_in_triggers(const char *word)
 {
-    const char *text = tbd_runtime.options.trigger;
+    size_t length = strlen(word);
 
-    for (; strlen(text) >= 8; text++)
-        if (memcmp(text, " records", 8) == 0)
+    for (const char *text = tbd_runtime.options.trigger; strlen(text) >= length; text++)
+        if (memcmp(text, word, length) == 0)
             return true;
     return false;
+}
+
+/* Does it look as if loads are recorded, or a trigger records? */
+static bool has_recorded_loads(void)
+{
+    return has_in_triggers("loads of ");
+}
+
+static bool has_recording_triggers(void)
+{
+    return has_in_triggers(" records") || has_recorded_loads();
 }
 
 static const struct tbd_record_dial *dial(void)
@@ -142,7 +152,7 @@ static const struct tbd_record_dial *dial(void)
     return &tbd_record_dials[tbd_runtime.options.record];
 }
 
-/* A ring has as many bytes for values as for entries, or more if registers come often; none where address space is scarce. */
+/* A ring has as many bytes for values as for entries, or more if registers come often, or loads are recorded; none where address space is scarce. */
 static uint64_t value_bytes(void)
 {
     uint64_t entries = dial()->entries;
@@ -150,6 +160,8 @@ static uint64_t value_bytes(void)
 
     if ((!tbd_runtime.options.record && !has_recording_triggers()) || is_space_scarce())
         return 0;
+    if (has_recorded_loads())
+        return TBD_VALUE_MOST_BYTES;
     if (entries && entries < ENTRIES_FOR_SLOT)
         bytes *= ENTRIES_FOR_SLOT / entries;
     return bytes < TBD_VALUE_MOST_BYTES ? bytes : TBD_VALUE_MOST_BYTES;

@@ -161,9 +161,10 @@ static void look_again(struct tbd_thread *thread, uint64_t pc)
 /* Conditions are found without the lock: the tables change while all threads are at boundaries. */
 static void asked(struct tbd_thread *thread)
 {
-    uint64_t pc = thread->regs.rip;
+    uint64_t pc = thread->regs.rip, loaded = thread->asked_address, bytes = thread->asked_bytes;
     int32_t trigger;
 
+    thread->asked_bytes = 0;
     if (is_due(thread))
         boundary(thread);
     if (thread->regs.rip == pc && tbd_late_places_are_due(pc)) {
@@ -180,6 +181,8 @@ static void asked(struct tbd_thread *thread)
         tbd_free_unlock(thread);
     }
     tbd_triggers_record(thread, tbd_context_now()->index);
+    if (bytes)
+        tbd_triggers_record_load(thread, tbd_context_now()->index, loaded, bytes);
 }
 
 void tbd_free_delivers(struct tbd_thread *thread, uint32_t signo)

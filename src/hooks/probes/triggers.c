@@ -19,6 +19,7 @@
 #include "hooks/stream/crash_ring.h"
 #include "hooks/stream/value_slots.h"
 #include "hooks/threads/free_threads.h"
+#include "patcher/asked_loads.h"
 #include "patcher/asked_places.h"
 #include "patcher/native_step.h"
 #include "patcher/patcher.h"
@@ -67,10 +68,24 @@ static bool has_right_places(struct tbd_crash_request *request)
     return true;
 }
 
+static bool has_right_loads(const struct tbd_crash_request *request)
+{
+    if (request->load_count > TBD_TRIGGER_LOADS)
+        return false;
+    for (uint32_t i = 0; i < request->load_count; i++) {
+        const struct tbd_trigger_loads *loads = &request->loads[i];
+
+        if (loads->trigger >= request->trigger_count || loads->from < TBD_PAGE_SIZE ||
+            loads->from >= loads->to || loads->to - loads->from > TBD_TRIGGER_LOADS_BYTES)
+            return false;
+    }
+    return true;
+}
+
 static bool is_right(struct tbd_crash_request *request)
 {
     if (request->trigger_count > TBD_TRIGGER_MAX || request->range_count > TBD_PART_RANGES ||
-        !has_right_code(request) || !has_right_places(request))
+        !has_right_code(request) || !has_right_places(request) || !has_right_loads(request))
         return false;
     for (uint32_t i = 0; i < request->trigger_count; i++) {
         request->triggers[i].text[TBD_TRIGGER_TEXT_BYTES - 1] = '\0';
@@ -102,6 +117,29 @@ static void put_places(struct tbd_thread *thread)
     places[now.place_count] = now.loader;
     tbd_asked_places_set(places, now.place_count + (now.loader != 0));
     forget_code(thread, places, now.place_count + (now.loader != 0));
+}
+
+static bool has_same_loads(void)
+{
+    return wanted.load_count == now.load_count &&
+           memcmp(wanted.loads, now.loads, now.load_count * sizeof(*now.loads)) == 0;
+}
+
+/* All code is made again, so only if they are others. */
+static void put_loads(struct tbd_thread *thread)
+{
+    struct tbd_asked_range ranges[TBD_TRIGGER_LOADS];
+
+    _Static_assert(TBD_TRIGGER_LOADS <= TBD_ASKED_LOADS &&
+                       TBD_TRIGGER_LOADS_BYTES < TBD_ASKED_LOADS_BYTES + 1,
+                   "the translator takes all");
+    if (has_same_loads())
+        return;
+    now.load_count = wanted.load_count;
+    memcpy(now.loads, wanted.loads, sizeof(now.loads));
+    for (uint32_t i = 0; i < now.load_count; i++)
+        ranges[i] = (struct tbd_asked_range){ now.loads[i].from, now.loads[i].to };
+    tbd_patcher_ask_loads(thread, ranges, now.load_count);
 }
 
 static bool leaves_out_more(void)
@@ -175,6 +213,7 @@ static void take_triggers(struct tbd_thread *thread)
     memcpy(now.code, wanted.code, sizeof(now.code));
     memcpy(now.wishes, wanted.wishes, sizeof(now.wishes));
     put_places(thread);
+    put_loads(thread);
 }
 
 static bool has_same_triggers(void)
@@ -182,7 +221,7 @@ static bool has_same_triggers(void)
     if (!(wanted.what & TBD_REQUEST_TRIGGERS) || is_late())
         return true;
     if (wanted.trigger_count != now.trigger_count || wanted.place_count != now.place_count ||
-        wanted.code_count != now.code_count)
+        wanted.code_count != now.code_count || !has_same_loads())
         return false;
     complete_flags();
     return memcmp(wanted.triggers, now.triggers, now.trigger_count * sizeof(*now.triggers)) == 0 &&
@@ -379,6 +418,18 @@ void tbd_triggers_record(struct tbd_thread *thread, uint32_t index)
             compute(place->value, &thread->regs, &address) &&
             compute(place->size, &thread->regs, &bytes))
             tbd_crash_note_bytes(thread, index, address, bytes);
+    }
+}
+
+void tbd_triggers_record_load(struct tbd_thread *thread, uint32_t index, uint64_t address,
+                              uint64_t bytes)
+{
+    for (uint32_t i = 0; i < now.load_count; i++) {
+        if (address >= now.loads[i].to || address + bytes <= now.loads[i].from)
+            continue;
+        tbd_crash_note_probe(thread, index);
+        tbd_crash_note_bytes(thread, index, address, bytes);
+        return;
     }
 }
 

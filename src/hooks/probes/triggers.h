@@ -32,6 +32,9 @@ const struct tbd_crash_request *tbd_triggers_now(void);
 int32_t tbd_triggers_at(const struct tbd_regs *regs);
 /* Records what triggers want that record at regs.rip, where the thread, which has this index, is about to go on.  Without the lock. */
 void tbd_triggers_record(struct tbd_thread *thread, uint32_t index);
+/* The same of a load that is about to happen there (patcher/asked_loads.h). */
+void tbd_triggers_record_load(struct tbd_thread *thread, uint32_t index, uint64_t address,
+                              uint64_t bytes);
 int32_t tbd_triggers_for_signal(uint32_t signo);
 /* With the lock: one dump less is left.  False: none was.  *why: what the dump is to say, *keeps: what it is to have (struct tbd_crash). */
 bool tbd_triggers_use(uint32_t trigger, char *why, size_t bytes, uint32_t *keeps);

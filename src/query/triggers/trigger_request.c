@@ -3,6 +3,7 @@
 #include "query/triggers/trigger_request.h"
 
 #include "query/places/place_code.h"
+#include "query/triggers/load_range.h"
 #include "query/triggers/trigger_text.h"
 
 #include <inttypes.h>
@@ -134,10 +135,28 @@ static bool add_conditional(struct filling *f, const struct tbd_trigger_wish *wi
     return condition && fits && added;
 }
 
+static bool add_loads(struct filling *f, const struct tbd_trigger_wish *wish)
+{
+    struct tbd_trigger_loads *loads = &f->out->loads[f->out->load_count];
+
+    if (f->out->load_count == TBD_TRIGGER_LOADS)
+        return tbd_query_wrong(f->error, TBD_USAGE, wish->at, wish->end - wish->at,
+                               "there is memory of too many kinds: %u at most", TBD_TRIGGER_LOADS);
+    if (!tbd_load_range(f->process, f->text, wish->range, wish->range_end, loads, f->error))
+        return false;
+    loads->trigger = f->out->trigger_count;
+    f->out->load_count++;
+    return true;
+}
+
 static bool add_places(struct filling *f, const struct tbd_trigger_wish *wish)
 {
     struct tbd_probe_places places = { 0 };
-    bool done = find_places(f, wish, &places);
+    bool done;
+
+    if (wish->range < wish->range_end)
+        return add_loads(f, wish);
+    done = find_places(f, wish, &places);
 
     f->has_values = wish->value == wish->value_end;
     if (done && wish->condition < wish->end)
@@ -278,7 +297,7 @@ bool tbd_trigger_request(struct tbd_probe_process *process, const char *text,
                          : tbd_query_wrong(error, TBD_NOMEM, 0, 0, "no memory");
 
     out->what |= TBD_REQUEST_TRIGGERS;
-    out->trigger_count = out->place_count = 0;
+    out->trigger_count = out->place_count = out->load_count = 0;
     if (done)
         strcpy(out->wishes, text);
     for (uint32_t i = 0; done && i < wishes->count; i++)

@@ -28,6 +28,7 @@ static int usage(FILE *out)
         "                 none: trigger=\n\n"
         "WHAT: PLACE [times N] [with PART ...] [if CONDITION],\n"
         "      or signal NAME [times N] [with PART ...]\n"
+        "      or PLACE records [EXPRESSION] [if CONDITION], or loads of RANGE\n"
         "PLACE: a function, FILE:LINE, 0xADDRESS.  --pending: one that no module has waits for it.\n"
         "PART: what the dump has, one of --parts, or rings.  (man tbd, CRASH)\n",
         out);

@@ -220,12 +220,36 @@ static void read_value(struct reader *r, struct tbd_trigger_wish *out)
     take_words(r, &out->value, &out->value_end);
 }
 
+/* loads of RANGE: a function may be called loads, too. */
+static bool take_loads(struct reader *r)
+{
+    struct reader probe = *r;
+
+    if (!take_word(&probe, "loads") || !take_word(&probe, "of"))
+        return false;
+    r->at = probe.at;
+    return true;
+}
+
+static bool read_range(struct reader *r, struct tbd_trigger_wish *out)
+{
+    out->records = true;
+    out->times = 1;
+    take_words(r, &out->range, &out->range_end);
+    skip_blanks(r);
+    return (out->range_end > out->range && r->at == r->end) ||
+           wrong(r, r->at, "loads of 0x4c000-0x4d000, loads of settings, loads of heap",
+                 "memory, and nothing after it, is expected");
+}
+
 static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)
 {
     uint64_t times = 1;
 
     skip_blanks(r);
     *out = (struct tbd_trigger_wish){ .at = r->at, .end = r->end, .condition = r->end };
+    if (take_loads(r))
+        return read_range(r, out);
     if (!(take_word(r, "signal") ? read_signal(r, out) : read_place(r, end_of_place(r), out)))
         return false;
     if (!out->signals && take_word(r, "records"))
@@ -247,7 +271,7 @@ static bool read_wish(struct reader *r, struct tbd_trigger_wish *out)
     return r->at == r->end ||
            wrong(r, r->at,
                  "PLACE [times N] [with PART ...] [if CONDITION]; PLACE records [EXPRESSION] [if "
-                 "CONDITION]; signal NAME [times N] [with PART ...]",
+                 "CONDITION]; loads of RANGE; signal NAME [times N] [with PART ...]",
                  "this is not understood");
 }
 

@@ -2,7 +2,7 @@
 /* trigger_text.h - what a user wants dumps for: the text of the option `trigger`
  *
  *   WHAT; WHAT; ...      WHAT: PLACE [times N] [with PART ...] [if CONDITION], or signal NAME [times N] [with PART ...],
- *                              or PLACE records [EXPRESSION] [if CONDITION]
+ *                              or PLACE records [EXPRESSION] [if CONDITION], or loads of RANGE (query/triggers/load_range.h)
  *
  * PLACE is a function (also module!function, function+OFFSET), FILE:LINE or 0xADDRESS, CONDITION one of tbdq's (query/condition).
  * The text is untrusted input.  Nothing here prints. */
@@ -23,6 +23,7 @@ struct tbd_trigger_wish {
     size_t value, value_end; /* what is recorded; the same: registers and stack alone */
     bool has_module;         /* the place names one */
     bool records;
+    size_t range, range_end; /* what is loaded from; the same: it is about a place, or a signal */
 };
 
 struct tbd_trigger_wishes {
