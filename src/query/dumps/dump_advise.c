@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "query/dumps/dump_run.h"
 #include "query/output/output.h"
-#include "query/past/past.h"
+#include "query/past/past_kept.h"
 #include "replay/simulate/dry.h"
 
 #include <inttypes.h>
@@ -231,7 +231,9 @@ static enum tbd_exit open_past(struct tbd_command_run *run, struct advice *advic
         return TBD_EXIT_NOT_FOUND;
     }
     reach.step = tbd_past_step_before(thread, thread->count - 1, insns);
-    status = tbd_past_new(run->session, advice->dump.ring, thread, &reach, &advice->past);
+    status = tbd_past_others(run->session, &reach.others);
+    if (status == TBD_OK)
+        status = tbd_past_new(run->session, advice->dump.ring, thread, &reach, &advice->past);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     steps = tbd_simulation_counts(advice->past->sim).steps;

@@ -377,11 +377,15 @@ static enum tbd_status simulate(struct tbd_past *past)
                                             .constant = tbd_past_pages_constant,
                                             .fixed_since = tbd_past_pages_fixed_since,
                                             .call_writes = call_writes,
+                                            .is_theirs = tbd_past_pages_is_theirs,
                                             .others = past->ring->dump.head->thread_count > 1 };
+    struct tbd_past_pages_of of = { .ring = past->ring,
+                                    .others = past->others,
+                                    .own = (uint32_t)(past->thread - past->ring->threads) };
     struct tbd_reg_state *end = NULL;
     enum tbd_status status;
 
-    past->pages = tbd_past_pages_new(past->session, past->ring);
+    past->pages = tbd_past_pages_new(past->session, &of);
     source.arg = past->pages;
     status = past->pages == NULL ? TBD_NOMEM : final_registers(past, &end);
     if (status == TBD_OK)
@@ -420,6 +424,7 @@ enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring
     past->ring = ring;
     past->thread = thread;
     past->focus = reach->focus;
+    past->others = reach->others;
     past->first_step =
         tbd_past_step_before(thread, reach->step, margin_of(thread, reach->step, reach->before));
     status = thread->after != 0 || is_too_far(thread, past->first_step) ? tbd_past_too_far(session)

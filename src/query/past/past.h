@@ -30,9 +30,12 @@ struct tbd_past_focus {
 };
 
 /* From at least `before` instructions before ring step `step` on, if the ring has as many; outside of the focus less becomes known. */
+struct tbd_past_others;
 struct tbd_past_reach {
     uint64_t step, before;
     struct tbd_past_focus focus;
+    const struct tbd_past_others
+        *others; /* borrowed as long as the past is there; NULL: none that store */
 };
 
 enum tbd_certainty { TBD_UNKNOWN = 0, TBD_INFERRED, TBD_EXACT };
@@ -55,7 +58,8 @@ struct tbd_past {
     struct tbd_simulation *sim;   /* owned */
     struct tbd_past_pages *pages; /* owned: memory at the end */
     struct tbd_past_focus focus;
-    uint64_t first_step; /* of the ring, that is simulated; all after it are too */
+    const struct tbd_past_others *others; /* borrowed, or NULL */
+    uint64_t first_step;                  /* of the ring, that is simulated; all after it are too */
     uint32_t
         *first_insn; /* owned; of each of these, and of the end: its first step in the simulation */
     struct tbd_past_resumed resumed[TBD_PAST_RESUMED]; /* the first ones */

@@ -5,6 +5,7 @@
  * kept, together no more instructions than one simulation may have. */
 #include "query/past/past_kept.h"
 
+#include "query/past/past_others.h"
 #include "query/past/past_values.h"
 
 #include <stdlib.h>
@@ -18,6 +19,8 @@ enum {
 
 struct past_kept {
     struct tbd_rings rings;
+    struct tbd_past_others *others; /* owned; NULL: not looked for, or none */
+    bool has_others;
     struct tbd_past *pasts[PASTS]; /* owned; the one given back last comes first, NULLs last */
 };
 
@@ -38,6 +41,7 @@ static void free_kept(void *what)
     struct past_kept *kept = what;
 
     forget_last(kept, 0);
+    tbd_past_others_free(kept->others);
     tbd_rings_close(&kept->rings);
     free(kept);
 }
@@ -130,6 +134,22 @@ static uint64_t reaching_registers(const struct tbd_rings *ring,
     return insns > before && insns < TBD_PAST_MOST ? insns : before;
 }
 
+enum tbd_status tbd_past_others(struct tbd_session *session, const struct tbd_past_others **out)
+{
+    struct tbd_rings *rings;
+    enum tbd_status status = tbd_past_rings(session, &rings);
+    struct past_kept *kept = kept_of(session);
+
+    *out = NULL;
+    if (status == TBD_OK && !kept->has_others) {
+        status = tbd_past_others_new(session, rings, &kept->others);
+        kept->has_others = status == TBD_OK;
+    }
+    if (status == TBD_OK)
+        *out = kept->others;
+    return status;
+}
+
 enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thread *thread,
                               uint64_t step, uint64_t before, uint64_t until, struct tbd_past **out)
 {
@@ -142,6 +162,9 @@ enum tbd_status tbd_past_take(struct tbd_session *session, struct tbd_rings_thre
         return status;
     if (thread->after != 0)
         return tbd_past_too_far(session);
+    status = tbd_past_others(session, &reach.others);
+    if (status != TBD_OK)
+        return status;
     if (session->info->has_rings_only && before >= TBD_PAST_FAR)
         before = reaching_registers(rings, thread, step, before);
     reach.before = rounded(thread, step, before);

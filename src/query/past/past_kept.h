@@ -10,6 +10,11 @@
 /* The rings of the session's dump; borrowed until the session is closed. */
 TBD_MUST_CHECK enum tbd_status tbd_past_rings(struct tbd_session *session, struct tbd_rings **out);
 
+/* What each thread is known to have stored to, kept with them; NULL in *out: there is only one. */
+struct tbd_past_others;
+TBD_MUST_CHECK enum tbd_status tbd_past_others(struct tbd_session *session,
+                                               const struct tbd_past_others **out);
+
 /* Like tbd_past_new() with these rings, for values from `before` instructions before ring step `step` up to step `until`, but perhaps more is
  * simulated: how much depends on these alone, not on what was asked before.  *out is the caller's until tbd_past_give_back(). */
 TBD_MUST_CHECK enum tbd_status tbd_past_take(struct tbd_session *session,

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "hooks/table/syscalls.h"
+#include "query/past/past_others.h"
 
 #include <asm/unistd_64.h>
 #include <stdlib.h>
@@ -40,6 +41,8 @@ struct tbd_past_pages {
     const struct tbd_region *regions; /* borrowed from the trace */
     size_t region_count;
     const struct tbd_rings *ring;
+    const struct tbd_past_others *others; /* borrowed, or NULL */
+    uint32_t own;
     struct mapped *mapped; /* owned */
     size_t mapped_count, mapped_capacity;
     size_t last_unknown;     /* position after the last system call that may have mapped anything */
@@ -166,14 +169,17 @@ static struct kept_page *page_at(struct tbd_past_pages *pages, uint64_t address)
     return page;
 }
 
-struct tbd_past_pages *tbd_past_pages_new(struct tbd_session *session, const struct tbd_rings *ring)
+struct tbd_past_pages *tbd_past_pages_new(struct tbd_session *session,
+                                          const struct tbd_past_pages_of *of)
 {
     struct tbd_past_pages *pages = calloc(1, sizeof(*pages));
 
     if (pages == NULL)
         return NULL;
     pages->session = session;
-    pages->ring = ring;
+    pages->ring = of->ring;
+    pages->others = of->others;
+    pages->own = of->own;
     if (tbd_trace_regions(session->trace, 0, &pages->regions, &pages->region_count,
                           &session->why) != TBD_OK)
         pages->region_count = 0;
@@ -181,6 +187,13 @@ struct tbd_past_pages *tbd_past_pages_new(struct tbd_session *session, const str
         return pages;
     free(pages);
     return NULL;
+}
+
+bool tbd_past_pages_is_theirs(void *arg, uint64_t address)
+{
+    const struct tbd_past_pages *pages = arg;
+
+    return tbd_past_others_store(pages->others, pages->own, address);
 }
 
 void tbd_past_pages_free(struct tbd_past_pages *pages)

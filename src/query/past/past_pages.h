@@ -11,15 +11,23 @@
 
 struct tbd_past_pages;
 
-/* NULL without memory.  Borrows both. */
+/* What a simulation of thread number `own` of the rings asks for.  Borrows all; `others` may be NULL. */
+struct tbd_past_others;
+struct tbd_past_pages_of {
+    const struct tbd_rings *ring;
+    const struct tbd_past_others *others;
+    uint32_t own;
+};
+/* NULL without memory. */
 struct tbd_past_pages *tbd_past_pages_new(struct tbd_session *session,
-                                          const struct tbd_rings *ring);
+                                          const struct tbd_past_pages_of *of);
 void tbd_past_pages_free(struct tbd_past_pages *pages);
 
 /* For struct tbd_simulation_source: `pages` is a struct tbd_past_pages. */
 struct tbd_bits tbd_past_pages_final(void *pages, uint64_t address);
 struct tbd_bits tbd_past_pages_constant(void *pages, uint64_t address);
 
+bool tbd_past_pages_is_theirs(void *pages, uint64_t address);
 size_t tbd_past_pages_fixed_since(void *pages, uint64_t address);
 
 /* A system call of the steps that are simulated: position `after` follows it; NULL: nothing is known of it.  Pages that nobody may write at

@@ -300,6 +300,15 @@ static bool reads_vector(const struct tbd_simulation *sim, size_t step)
            insn->memory[0].bytes == 8 && insn->memory[1].bytes == 8;
 }
 
+/* Other threads' stores have no place among the steps: the word may have had any value between two of them. */
+static bool is_theirs(const struct tbd_simulation *sim, const struct tbd_image_word *word)
+{
+    const struct tbd_simulation_source *source = &sim->source;
+
+    return source->others && source->is_theirs != NULL && word->address >> 63 == 0 &&
+           source->is_theirs(source->arg, word->address);
+}
+
 /* A store by the same displacement probably hit it: both are for the same field of a structure.  A store of a byte probably hit what is
  * text: it ends a word there.  After an interruption registers are unknown, and so is where the code that was interrupted stores; only
  * what it saved is still there.  Unless registers were recorded on the way.  Over many stores one of an instruction that is known to store
@@ -314,6 +323,8 @@ static bool may_assume(const struct tbd_simulation *sim, size_t step,
     if (word->crossed && !is_recorded(sim) && !is_saving(sim, step))
         return false;
     if (field != 0 && (word->fields >> field & 1) != 0)
+        return false;
+    if (is_theirs(sim, word))
         return false;
     return doubt_of(sim, step, word) <= sim->doubt_most &&
            (word->stores <= MANY_STORES || is_saving(sim, step) ||

@@ -39,6 +39,8 @@ struct tbd_simulation_source {
     bool (*call_writes)(void *arg, uint64_t number, const uint64_t args[6], unsigned known,
                         struct tbd_sim_range out[6], size_t *out_count);
     bool others; /* other threads may write memory at any time */
+    /* Is the word one of those that they did write, nobody knows when?  Nothing is assumed of it.  Not asked without `others`. */
+    bool (*is_theirs)(void *arg, uint64_t address);
 };
 
 /* A value, which of its bits are exact, and the assumption that the others rest on. */
