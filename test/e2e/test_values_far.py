@@ -55,5 +55,36 @@ def test_rows_on_both_sides_of_a_loop_have_their_values(folder):
     assert near == rows[-len(near):], (near, rows)
 
 
+# No value says what the one before it was: each follows from registers that were recorded earlier, where a ring was full.
+ONE_WAY = """\
+__attribute__((noinline)) static unsigned long mix(unsigned long x, long n) { return (x * x) ^ (x >> 3) ^ n; }
+int main(void)
+{
+    unsigned long x = 7;
+    for (long n = 0; n < 300000; n++)
+        x = mix(x, n);
+    *(volatile int *)0 = (int)x;
+}
+"""
+
+
+def test_registers_of_condensed_laps_count(folder):
+    """Laps before the last one, too, have registers where they ended."""
+    dump = dump_of(compiled(folder, "one_way", ONE_WAY, "-O1"), os.path.join(folder, "one_way.d"), "condensed=4M")
+    truth, x = {}, 7
+    for n in range(300000):
+        truth[n] = x
+        x = (x * x % 2**64) ^ (x >> 3) ^ n
+    rows = dump.ask("path", "160000", "blocks")
+    entries = [row["back"] for row in rows if row.get("function", "").endswith("!mix") and "+" not in row["back"]]
+    known = 0
+    for back in (entries[len(entries) * k // 8] for k in range(1, 8)):
+        value, number = (dump.ask("print", name, at=back)[0] for name in ("x", "n"))
+        if value["certainty"] != "unknown":
+            assert int(value["value"]) == truth[int(number["value"])], (back, value, number)
+            known += 1
+    assert known >= 5, known
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_") and callable(t)])

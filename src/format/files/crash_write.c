@@ -168,6 +168,8 @@ static bool add_ring(struct tbd_crash_making *m, uint32_t index)
     while (last < length && ring[last])
         last++;
     from.last = last;
+    m->lap_count = 0;
+    m->lap_now = 0;
     has_older = was_full(m, index, last);
     *thread =
         (struct tbd_crash_thread){ .tid = m->crash->tids[index],
@@ -387,6 +389,7 @@ enum tbd_status tbd_crash_write(int dir, const uint8_t *stream, size_t bytes, ui
     free(m.kept);
     free(m.values);
     free(m.entry_at);
+    free(m.laps);
     free(m.chunks);
     free(m.older);
     free(m.ids);

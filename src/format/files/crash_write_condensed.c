@@ -274,6 +274,19 @@ static uint64_t in_both(const struct laps *laps, const struct tbd_crash_making *
 
 /* ---- expanding them ---- */
 
+/* The chunk's first `used` ids are entries from `first` on, unless some are of no block that there is. */
+static bool note_lap(struct tbd_crash_making *m, const struct tbd_condensed_chunk *chunk,
+                     uint64_t first, uint64_t after, uint32_t used)
+{
+    if (m->ring_bytes != TBD_LAP_BYTES || after - first != used)
+        return true; /* a longer lap has several chunks */
+    if (!tbd_array_grow(&m->laps, m->lap_count, &m->lap_capacity, sizeof(*m->laps)))
+        return false;
+    m->laps[m->lap_count++] =
+        (struct tbd_crash_lap){ .lap = chunk->lap, .first = first, .count = used };
+    return true;
+}
+
 /* Oldest first.  A chunk that cannot be is left out with all before it: *first_good becomes the one after it. */
 static bool expand(struct laps *laps, struct tbd_crash_making *m, uint64_t first, uint64_t both,
                    size_t *first_good)
@@ -286,16 +299,19 @@ static bool expand(struct laps *laps, struct tbd_crash_making *m, uint64_t first
     for (size_t i = laps->expanded; fine && i-- > 0;) {
         const struct tbd_condensed_chunk *chunk = &laps->chunks[i];
         uint32_t used = chunk->count < left ? chunk->count : (uint32_t)left;
+        uint64_t before = m->head.entry_count;
 
         left -= used;
         if (!tbd_expand(tables, bits_of(laps, i), chunk->bytes - sizeof(*chunk), chunk->id_bits,
                         ids, chunk->count)) {
             m->head.entry_count = first;
+            m->lap_count = 0;
             *first_good = i;
             continue;
         }
         for (uint32_t k = 0; fine && k < used; k++)
             fine = tbd_crash_add_entry(m, ids[k]);
+        fine = fine && note_lap(m, chunk, before - first, m->head.entry_count - first, used);
     }
     free(tables);
     free(ids);
@@ -355,6 +371,7 @@ bool tbd_crash_add_condensed(struct tbd_crash_making *m, const struct tbd_crash_
         return true;
     memcpy(&laps.head, memory, sizeof(laps.head));
     laps.bytes = memory + TBD_CHUNKS_AT;
+    m->lap_now = laps.head.lap;
     fine = find(&laps) && add_waiting(&laps, m, memory, ring->index);
     choose(&laps, m->condensed_ids);
     if (fine && laps.count) {

@@ -7,6 +7,13 @@
 
 #include "format/files/crash_file.h"
 
+/* A lap of the ring that is added, all of which is in the file. */
+struct tbd_crash_lap {
+    uint64_t lap;   /* as struct tbd_condensed counts them */
+    uint64_t first; /* entry of the thread */
+    uint32_t count;
+};
+
 struct tbd_crash_making {
     const uint8_t *stream;
     size_t stream_bytes;
@@ -31,7 +38,10 @@ struct tbd_crash_making {
     struct tbd_crash_kept *kept;         /* owned */
     struct tbd_crash_file_value *values; /* owned */
     size_t value_capacity;
-    uint64_t *entry_at; /* owned: of the ring that is added (struct tbd_crash_ring) */
+    uint64_t *entry_at;         /* owned: of the ring that is added (struct tbd_crash_ring) */
+    struct tbd_crash_lap *laps; /* owned: the same, the oldest first */
+    size_t lap_count, lap_capacity;
+    uint64_t lap_now;   /* the lap that is not over, so counted; 0: not known */
     uint64_t values_at; /* copies, checked: as in struct tbd_crash */
     uint32_t value_slots;
     uint32_t keeps;                         /* as in struct tbd_crash */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* crash_write_values.c - what was recorded beside a ring, into the file `crash` (format/stream/crash_values.h)
  *
- * A slot counts if its moment is one of the entries that the ring still has.  Slots come in the order in which they were written, so
+ * A slot counts if its moment is one of the entries that the ring still has, or one of a lap before that has been condensed.  Slots come in the order in which they were written, so
  * their entries only rise. */
 #include "format/files/crash_write_private.h"
 
 #include "base/array.h"
+#include "base/binary_search.h"
 
 #include <string.h>
 
@@ -19,6 +20,25 @@ static const uint8_t *slots_of(const struct tbd_crash_making *m, uint32_t index)
         !tbd_crash_is_inside(m, tables + m->values_at, bytes * TBD_CRASH_RINGS))
         return NULL;
     return m->stream + tables + m->values_at + index * bytes;
+}
+
+/* Rings that no thread had before, and that have always had the same length, count laps alike beside values and beside chunks. */
+static bool has_all_laps(const struct tbd_crash_making *m, const struct tbd_crash_ring *ring)
+{
+    return m->lap_now != 0 && m->crash->laps[ring->index] == m->lap_now + TBD_CRASH_FIRST_LAP - 1;
+}
+
+/* The same in a lap that has been condensed: the oldest ones come first. */
+static uint64_t condensed_entry_of(const struct tbd_crash_making *m,
+                                   const struct tbd_crash_ring *ring, uint32_t lap, uint64_t place)
+{
+    uint64_t wanted = (uint64_t)lap - (TBD_CRASH_FIRST_LAP - 1);
+    size_t at = TBD_COUNT_BEFORE(i, m->lap_count, m->laps[i].lap < wanted);
+
+    if (lap < TBD_CRASH_FIRST_LAP || !has_all_laps(m, ring) || at >= m->lap_count ||
+        m->laps[at].lap != wanted || place >= m->laps[at].count)
+        return UINT64_MAX;
+    return m->laps[at].first + place;
 }
 
 /* CRASH_VALUES-2.  Which entry of the ring comes next; UINT64_MAX: it is lost, or there is none. */
@@ -35,7 +55,9 @@ static uint64_t entry_of(const struct tbd_crash_making *m, const struct tbd_cras
     }
     if (lap == lap_now && place <= ring->last)
         return ring->entry_at[place];
-    return lap + 1 == lap_now && place > ring->last ? ring->entry_at[place] : UINT64_MAX;
+    if (lap + 1 == lap_now && place > ring->last)
+        return ring->entry_at[place];
+    return condensed_entry_of(m, ring, lap, place);
 }
 
 bool tbd_crash_is_value(const struct tbd_crash_file_value *value)

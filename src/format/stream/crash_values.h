@@ -7,7 +7,7 @@
  * CRASH_VALUES-1  A slot makes sense alone.  `moment` is 0 while the rest of it is written. (not checked: test_values.py kills
  *     nothing at such a moment)
  * CRASH_VALUES-2  A moment is of a lap that has not been written over if its lap is the ring's, or if it is the one before
- *     and its place lies after the ring's newest entry. (not checked: test_crash_values.c)
+ *     and its place lies after the ring's newest entry.  Of laps before, it is of a chunk (condensed.h). (not checked: test_crash_values.c)
  *
  * Readers treat all of it as hostile. */
 #ifndef TBD_FORMAT_CRASH_VALUES_H
