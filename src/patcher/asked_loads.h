@@ -17,8 +17,9 @@
 #include "patcher/decode.h"
 #include "patcher/translate.h"
 
-#define TBD_ASKED_LOADS       4u
-#define TBD_ASKED_LOADS_BYTES (1ull << 32) /* of a range at most */
+#define TBD_ASKED_LOADS 4u
+#define TBD_ASKED_LOADS_BYTES                                                                      \
+    (1ull << 31) /* of a range at most: with a load's own bytes it has no more than 2^32 */
 
 struct tbd_asked_range {
     uint64_t from, to; /* to: the address after it */

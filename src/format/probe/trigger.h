@@ -56,7 +56,7 @@ _Static_assert(sizeof(struct tbd_trigger_place) == 24, "tbd_trigger_place is 24 
 
 /* Loads from this memory are recorded, wherever code of the program does it: registers, stack and what is loaded. */
 #define TBD_TRIGGER_LOADS       4u
-#define TBD_TRIGGER_LOADS_BYTES (1ull << 32) /* of one at most */
+#define TBD_TRIGGER_LOADS_BYTES (1ull << 31) /* of one at most */
 struct tbd_trigger_loads {
     uint64_t from, to; /*  0: to: the address after it */
     uint32_t trigger;  /* 16: index */

@@ -194,6 +194,6 @@ bool tbd_load_range(struct tbd_probe_process *process, const char *text, size_t 
     if (out->from < 4096 || out->from >= out->to)
         return tbd_query_wrong(error, TBD_USAGE, at, end - at, "there is no memory of a program");
     if (out->to - out->from > TBD_TRIGGER_LOADS_BYTES)
-        return tbd_query_wrong(error, TBD_USAGE, at, end - at, "a range has 4 GB at most");
+        return tbd_query_wrong(error, TBD_USAGE, at, end - at, "a range has 2 GB at most");
     return true;
 }
