@@ -132,6 +132,8 @@ static inline const uint8_t *tbd_reader_take(struct tbd_reader *r, uint64_t byte
 
 /* Appends one standard LZ4 frame with the content. */
 void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes);
+/* The same in two thirds of the time, and a twentieth larger. */
+void tbd_lz4_pack_fast(struct tbd_buffer *out, const void *data, size_t bytes);
 /* Appends one standard Zstandard frame with the content: smaller, in ten times the time.  (An LZ4
  * frame if the content would be longer than tbd_lz4_most() of the frame.) */
 void tbd_pack_hard(struct tbd_buffer *out, const void *data, size_t bytes);

@@ -297,6 +297,17 @@ void tbd_file_finish_record(struct tbd_buffer *out, size_t begin)
     tbd_buffer_align8(out);
 }
 
+void tbd_file_renew_record(struct tbd_buffer *out, size_t begin)
+{
+    struct tbd_record head;
+
+    if (out->failed)
+        return;
+    memcpy(&head, out->bytes + begin, sizeof(head));
+    head.checksum = record_checksum(&head, out->bytes + begin + sizeof(head));
+    memcpy(out->bytes + begin, &head, sizeof(head));
+}
+
 void tbd_file_put_record(struct tbd_buffer *out, enum tbd_record_type type, const void *payload,
                          size_t bytes)
 {

@@ -66,5 +66,7 @@ void tbd_file_put_record(struct tbd_buffer *out, enum tbd_record_type type, cons
 /* Begin and end a record; its payload is appended between the two calls. */
 size_t tbd_file_begin_record(struct tbd_buffer *out, enum tbd_record_type type);
 void tbd_file_finish_record(struct tbd_buffer *out, size_t begin);
+/* Other bytes have been written into the payload of a finished record. */
+void tbd_file_renew_record(struct tbd_buffer *out, size_t begin);
 
 #endif

@@ -122,23 +122,41 @@ struct page_group {
     uint32_t count;
 };
 
-static void put_group(struct tbd_buffer *data, struct page_group *group)
+/* Where pages are appended: their offsets are from `begin` on. */
+struct page_data {
+    struct tbd_buffer *out;
+    size_t begin;
+};
+
+static uint64_t offset_now(const struct page_data *data)
 {
-    size_t before = data->used;
+    return data->out->used - data->begin;
+}
+
+static void put_group(const struct page_data *data, struct page_group *group)
+{
+    uint64_t before = offset_now(data);
 
     if (!group->count)
         return;
-    group->pack(data, group->bytes, group->count * 4096ul);
+    group->pack(data->out, group->bytes, group->count * 4096ul);
     for (uint32_t i = 0; i < group->count; i++) {
         group->members[i]->flags |= TBD_DISK_PAGE_GROUP | i << 16;
         group->members[i]->offset = before;
-        group->members[i]->bytes = (uint32_t)(data->used - before);
+        group->members[i]->bytes = (uint32_t)(offset_now(data) - before);
     }
     group->count = 0;
 }
 
+/* Pages of native play are packed while the program runs, and are most of what its organizer does. */
+static pack_function *page_packer_of(const struct tbd_toc_content *content)
+{
+    return content && content->is_brief && content->window->is_uncounted ? tbd_lz4_pack_fast
+                                                                         : tbd_lz4_pack;
+}
+
 /* `group` NULL: each page has a frame of its own. */
-static void put_page(struct tbd_buffer *data, struct page_group *group,
+static void put_page(const struct page_data *data, struct page_group *group,
                      const struct tbd_toc_content *content, struct tbd_disk_page *page,
                      const uint8_t *bytes)
 {
@@ -149,41 +167,24 @@ static void put_page(struct tbd_buffer *data, struct page_group *group,
         base = content->base(content->context, page->address);
     if (base)
         bytes = choose_difference(page, bytes, base, content->is_brief, buffer);
-    page->offset = data->used;
+    page->offset = offset_now(data);
     if (is_zero(bytes)) {
         page->flags |= TBD_DISK_PAGE_ZERO;
     } else if (group) {
         memcpy(group->bytes + group->count * 4096ul, bytes, 4096);
         group->members[group->count++] = page;
     } else {
-        tbd_lz4_pack(data, bytes, 4096);
-        page->bytes = (uint32_t)(data->used - page->offset);
+        page_packer_of(content)(data->out, bytes, 4096);
+        page->bytes = (uint32_t)(offset_now(data) - page->offset);
     }
     if (group && group->count == TBD_PAGE_GROUP)
         put_group(data, group);
 }
 
-/* One checksum for each page, as all windows need the image: a flipped bit must affect only windows
- * that need its page. */
-static void put_checks(struct tbd_buffer *out, const struct page_list *list,
-                       const struct tbd_buffer *data)
+static void put_page_data(struct tbd_buffer *out, struct page_list *list,
+                          const struct tbd_toc_content *content)
 {
-    size_t begin = tbd_file_begin_record(out, TBD_REC_PAGE_CHECKS);
-
-    for (size_t i = 0; i < list->count; i++) {
-        const struct tbd_disk_page *page = &list->disk[i];
-        uint32_t check =
-            page->bytes ? (uint32_t)XXH3_64bits(data->bytes + page->offset, page->bytes) : 0;
-
-        tbd_buffer_put(out, &check, sizeof(check));
-    }
-    tbd_file_finish_record(out, begin);
-}
-
-static void put_pages(struct tbd_buffer *out, struct page_list *list,
-                      const struct tbd_toc_content *content)
-{
-    struct tbd_buffer data = { 0 };
+    struct page_data data = { out, out->used };
     struct page_group *group = NULL;
 
     if (content && content->is_old) {
@@ -192,20 +193,73 @@ static void put_pages(struct tbd_buffer *out, struct page_list *list,
         if (group)
             group->pack = packer_of(content);
     }
-    if (list->count)
-        qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
     for (size_t i = 0; i < list->count; i++)
         put_page(&data, group, content, &list->disk[i], list->bytes[list->disk[i].offset]);
     if (group)
         put_group(&data, group);
     free(group);
-    tbd_file_put_record(out, TBD_REC_PAGE_TABLE, list->disk, list->count * sizeof(*list->disk));
-    if (list->count && list->disk[0].flags & TBD_DISK_PAGE_IMAGE && !data.failed)
-        put_checks(out, list, &data);
-    tbd_file_put_record(out, TBD_REC_PAGE_DATA, data.bytes, data.used);
-    if (data.failed)
-        out->failed = true;
-    tbd_buffer_free(&data);
+}
+
+/* A record whose contents are known later: then renew() has it right. */
+static size_t reserve_record(struct tbd_buffer *out, enum tbd_record_type type, size_t bytes)
+{
+    size_t begin = tbd_file_begin_record(out, type);
+    uint8_t *at = bytes ? tbd_buffer_reserve(out, bytes) : NULL;
+
+    if (at)
+        memset(at, 0, bytes);
+    out->used += at ? bytes : 0;
+    tbd_file_finish_record(out, begin);
+    return begin;
+}
+
+static void renew_table(struct tbd_buffer *out, size_t begin, const struct page_list *list)
+{
+    if (out->failed || !list->count)
+        return;
+    memcpy(out->bytes + begin + sizeof(struct tbd_record), list->disk,
+           list->count * sizeof(*list->disk));
+    tbd_file_renew_record(out, begin);
+}
+
+/* One checksum for each page, as all windows need the image: a flipped bit must affect only windows
+ * that need its page. */
+static void renew_checks(struct tbd_buffer *out, size_t begin, const struct page_list *list,
+                         size_t data)
+{
+    if (out->failed)
+        return;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct tbd_disk_page *page = &list->disk[i];
+        uint32_t check =
+            page->bytes ? (uint32_t)XXH3_64bits(out->bytes + data + page->offset, page->bytes) : 0;
+
+        memcpy(out->bytes + begin + sizeof(struct tbd_record) + i * sizeof(check), &check,
+               sizeof(check));
+    }
+    tbd_file_renew_record(out, begin);
+}
+
+/* The table stands before the data, and is known after them: they are packed to their place all the same, as another copy
+ * of them would cost more than the table. */
+static void put_pages(struct tbd_buffer *out, struct page_list *list,
+                      const struct tbd_toc_content *content)
+{
+    size_t table, checks = 0, data;
+    bool has_checks;
+
+    if (list->count)
+        qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
+    has_checks = list->count && list->disk[0].flags & TBD_DISK_PAGE_IMAGE;
+    table = reserve_record(out, TBD_REC_PAGE_TABLE, list->count * sizeof(*list->disk));
+    if (has_checks)
+        checks = reserve_record(out, TBD_REC_PAGE_CHECKS, list->count * sizeof(uint32_t));
+    data = tbd_file_begin_record(out, TBD_REC_PAGE_DATA);
+    put_page_data(out, list, content);
+    tbd_file_finish_record(out, data);
+    if (has_checks)
+        renew_checks(out, checks, list, data + sizeof(struct tbd_record));
+    renew_table(out, table, list);
 }
 
 static bool page_list_new(struct page_list *list, size_t count)

@@ -182,6 +182,9 @@ void tbd_writer_free(struct tbd_writer *w)
     tbd_writer_close(w->dir);
     tbd_writer_close(w->root_dir);
     tbd_buffer_free(&w->pending);
+    if (w->spare)
+        tbd_buffer_free(w->spare);
+    free(w->spare);
     free(w->modules);
     free(w->path);
     free(w->root);

@@ -27,6 +27,8 @@ struct tbd_writer {
     const struct tbd_kept_modules *kept; /* NULL: there is no other trace */
     /* 1 + number of the folder of windows that was made last; atomic: several write windows */
     uint32_t folders;
+    /* Owned, and may be NULL: memory for the next window's file; atomic: several write windows */
+    struct tbd_buffer *spare;
     bool has_reserve; /* WRITER-3 */
     bool started;
     bool is_reopened; /* tbd_writer_open() */

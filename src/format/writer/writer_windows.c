@@ -40,6 +40,39 @@ static void remove_window_files(struct tbd_writer *w, uint32_t window)
     }
 }
 
+/* Windows come all the time, and memory that is given back and taken again is cleared and faulted in for each: what the file
+ * of one was put together in is kept for the next, unless it was a very large one. */
+#define SPARE_MOST (16u << 20)
+
+static struct tbd_buffer take_spare(struct tbd_writer *w)
+{
+    struct tbd_buffer *spare = __atomic_exchange_n(&w->spare, NULL, __ATOMIC_ACQUIRE);
+    struct tbd_buffer out = { 0 };
+
+    if (spare)
+        out = *spare;
+    free(spare);
+    return out;
+}
+
+static void give_spare(struct tbd_writer *w, struct tbd_buffer *buffer)
+{
+    struct tbd_buffer *spare =
+        buffer->bytes && buffer->capacity <= SPARE_MOST ? malloc(sizeof(*spare)) : NULL;
+
+    if (!spare) {
+        tbd_buffer_free(buffer);
+        return;
+    }
+    *spare = *buffer;
+    spare->used = 0;
+    spare->failed = false;
+    spare = __atomic_exchange_n(&w->spare, spare, __ATOMIC_ACQ_REL);
+    if (spare)
+        tbd_buffer_free(spare);
+    free(spare);
+}
+
 static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window *window,
                                    const struct tbd_window_extra *extra,
                                    struct tbd_disk_window *disk, struct tbd_buffer *for_index)
@@ -51,7 +84,7 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
                                    .is_brief = true,
                                    .base = extra->base,
                                    .context = extra->context };
-    struct tbd_buffer out = { 0 };
+    struct tbd_buffer out = take_spare(w);
     enum tbd_status status = tbd_toc_put(&toc, &out, for_index);
 
     if (!status)
@@ -64,7 +97,7 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
         tbd_packed_put_entries(&out, window, w->id);
         status = write_window_file(w, window->number, "blocks", &out, &disk->block_bytes);
     }
-    tbd_buffer_free(&out);
+    give_spare(w, &out);
     return status;
 }
 
