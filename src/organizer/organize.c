@@ -50,8 +50,13 @@
 /* At the end, keys of this many windows or more are written at once; windows still in work get a
  * key file of their own. */
 #define EARLY_WINDOWS 4u
-/* Pages kept as bases of differences: 64 MB. */
-#define PAGE_VERSIONS 16384u
+/* Pages kept as bases of differences: 64 MB; 16 where nothing but memory beside the program could be less: in native play,
+ * whose windows then take a twentieth more on disk if they write much. */
+#define PAGE_VERSIONS        16384u
+#define NATIVE_PAGE_VERSIONS 6144u
+/* Native play: of windows that wait for the workers, or are with them.  So there are two large ones, with the one that is being
+ * collected, and the rings take what comes meanwhile. */
+#define NATIVE_MOST_BYTES (16ull << 20)
 /* A worker is woken to build early when this many block entries have been collected: waking it for
  * fewer costs more than it gains. */
 #define EARLY_ENTRIES ((size_t)128 << 10)
@@ -350,19 +355,20 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     o->table = tbd_block_table_new();
     if (!o->table)
         return TBD_NOMEM;
-    if (o->options->lean != TBD_ORGANIZE_LEAN_NEVER)
-        o->versions = tbd_page_versions_new(PAGE_VERSIONS);
     status = tbd_consumer_new(o->options->stream_fd, o->table, NULL, &o->consumer, why);
     if (status)
         return status;
     o->head = tbd_consumer_head(o->consumer);
+    if (o->options->lean != TBD_ORGANIZE_LEAN_NEVER)
+        o->versions = tbd_page_versions_new(keeps_stops(o) ? NATIVE_PAGE_VERSIONS : PAGE_VERSIONS);
     if (o->options->pid)
         o->pidfd = (int)syscall(SYS_pidfd_open, o->options->pid, 0);
     status = make_writer(o, why);
     if (status)
         return status;
     o->join = tbd_join_new(o->writer, &o->lock, o->table, o->head, tbd_age_bytes(&o->options->age));
-    o->pipeline = tbd_pipeline_new(tbd_workers_count(o->options));
+    o->pipeline = tbd_pipeline_new(tbd_workers_count(o->options),
+                                   keeps_stops(o) ? NATIVE_MOST_BYTES : UINT64_MAX);
     if (!o->join || !o->pipeline)
         return TBD_NOMEM;
     if (o->options->after && !tbd_join_after(o->join, o->options->after, o->options->first))

@@ -10,7 +10,8 @@
  * PIPELINE-1  The oldest window never waits for a place or for another window: no deadlock.  (It
  *     may wait for the worker that builds it early to finish its piece.)
  * PIPELINE-2  At most `most` windows are between being taken and being committed, and QUEUE_SLOTS
- *     wait to be taken: this bounds memory, and each has a slot of its own.
+ *     wait to be taken: this bounds memory, and each has a slot of its own.  Where `most_bytes` says so, they
+ *     have no more bytes than that together, unless there is one alone.
  * PIPELINE-3  Whenever the lock is released and a step could be done, some worker that does not
  *     wait will look for it: a worker that makes several steps possible takes one and wakes another
  *     for the next, which does the same. (not checked: threads: tsan does) */
@@ -48,6 +49,8 @@ struct tbd_pipeline {
     uint64_t begun; /* to be put */
     uint64_t committed;
     uint64_t most;        /* windows between taken and committed */
+    uint64_t most_bytes;  /* of raw windows that have been added and not put */
+    uint64_t bytes;       /* of these now */
     struct tbd_job offer; /* a window that is being collected */
     struct tbd_job early; /* the offer when a worker took it */
     bool is_offered;
@@ -62,7 +65,7 @@ struct tbd_pipeline {
     struct tbd_job jobs[]; /* window n in n % slots */
 };
 
-struct tbd_pipeline *tbd_pipeline_new(unsigned workers)
+struct tbd_pipeline *tbd_pipeline_new(unsigned workers, uint64_t most_bytes)
 {
     uint64_t slots = workers + SPARE_WINDOWS + QUEUE_SLOTS;
     struct tbd_pipeline *p = calloc(1, sizeof(*p) + slots * sizeof(*p->jobs));
@@ -71,6 +74,7 @@ struct tbd_pipeline *tbd_pipeline_new(unsigned workers)
         return NULL;
     p->slots = slots;
     p->most = workers + SPARE_WINDOWS;
+    p->most_bytes = most_bytes;
     p->add_ns = tbd_clock_ns();
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->place, NULL);
@@ -242,6 +246,8 @@ static void finish_locked(struct tbd_pipeline *p, struct tbd_job *job, enum tbd_
         break;
     case TBD_STEP_PUT:
         job->is_put = true;
+        p->bytes -= job->raw_bytes;
+        pthread_cond_signal(&p->place);
         note_built_locked(p, job);
         break;
     case TBD_STEP_COMMIT:
@@ -314,12 +320,20 @@ bool tbd_pipeline_is_pressed(struct tbd_pipeline *p)
     return is_pressed;
 }
 
+/* Is there space for a window with `bytes` bytes?  It is freed when one is put. */
+static bool has_place_locked(const struct tbd_pipeline *p, uint64_t bytes)
+{
+    return p->added - p->taken < QUEUE_SLOTS && (!p->bytes || p->bytes + bytes <= p->most_bytes);
+}
+
 void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw,
                       struct tbd_builder *builder)
 {
+    uint64_t bytes = raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes;
+
     pthread_mutex_lock(&p->lock);
     p->is_offered = false;
-    while (p->added - p->taken == QUEUE_SLOTS)
+    while (!has_place_locked(p, bytes))
         pthread_cond_wait(&p->place, &p->lock);
     note_added_locked(p);
     *job_of(p, p->added) = (struct tbd_job){
@@ -328,8 +342,9 @@ void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw,
         .highest_id = raw->highest_id,
         .builder = builder,
         .entry_count = raw->entry_count,
-        .raw_bytes = raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes,
+        .raw_bytes = bytes,
     };
+    p->bytes += bytes;
     p->added++;
     wake_one_locked(p);
     pthread_mutex_unlock(&p->lock);

@@ -42,8 +42,9 @@ struct tbd_job {
 
 struct tbd_pipeline;
 
-/* For this many workers.  NULL without memory. */
-struct tbd_pipeline *tbd_pipeline_new(unsigned workers);
+/* For this many workers, and raw windows of at most `most_bytes` bytes together (a larger one comes alone); UINT64_MAX: no limit.
+ * NULL without memory. */
+struct tbd_pipeline *tbd_pipeline_new(unsigned workers, uint64_t most_bytes);
 void tbd_pipeline_free(struct tbd_pipeline *pipeline); /* no thread uses it any more */
 /* Called by the reader: adds a window, takes over its memory; `builder` has begun it (or NULL).
  * Waits for a free slot. */

@@ -17,6 +17,8 @@
 #define WINDOWS 3000u
 #define MOST    (WORKERS + 2u) /* as PIPELINE-2 says */
 
+#define MOST_BYTES 100u
+
 struct worker {
     struct tbd_job *job;
     enum tbd_step step;
@@ -34,7 +36,7 @@ static void assert_next(struct tbd_pipeline *p, struct worker *worker, enum tbd_
 
 static void test_one_worker_does_everything_in_order(void **state)
 {
-    struct tbd_pipeline *p = tbd_pipeline_new(1);
+    struct tbd_pipeline *p = tbd_pipeline_new(1, UINT64_MAX);
     struct worker a = { 0 };
 
     (void)state;
@@ -53,7 +55,7 @@ static void test_one_worker_does_everything_in_order(void **state)
 
 static void test_who_is_early_goes_on(void **state)
 {
-    struct tbd_pipeline *p = tbd_pipeline_new(2);
+    struct tbd_pipeline *p = tbd_pipeline_new(2, UINT64_MAX);
     struct worker a = { 0 }, b = { 0 };
 
     (void)state;
@@ -85,7 +87,7 @@ static void test_who_is_early_goes_on(void **state)
 /* Offers a part of the window being collected; builders are identified by their addresses. */
 static void test_what_is_offered_comes_last_and_before_its_window(void **state)
 {
-    struct tbd_pipeline *p = tbd_pipeline_new(2);
+    struct tbd_pipeline *p = tbd_pipeline_new(2, UINT64_MAX);
     struct tbd_builder *builder = (void *)&p, *other = (void *)state;
     struct worker a = { 0 }, b = { 0 };
 
@@ -121,6 +123,7 @@ struct crowd {
     struct tbd_pipeline *p;
     uint32_t joining, committing; /* workers that do it */
     uint64_t joined, committed;   /* windows; changed by the worker of that step */
+    uint64_t bytes;               /* of windows that have been added and not put */
     uint32_t wrong;
 };
 
@@ -137,6 +140,24 @@ static void take_turn(struct crowd *crowd, uint32_t *inside, uint64_t *turn, uin
     __atomic_fetch_sub(inside, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Some windows alone are more than fits. */
+static uint64_t bytes_of(uint64_t number)
+{
+    return number % 50 == 49 ? MOST_BYTES + 20 : number * 13 % 60;
+}
+
+/* When it has been added, what was there before fits beside it; it may have been put meanwhile. */
+static void add(struct crowd *crowd, uint64_t number)
+{
+    struct tbd_raw_window raw = { .operand_bytes = (size_t)bytes_of(number) };
+    uint64_t bytes;
+
+    __atomic_fetch_add(&crowd->bytes, raw.operand_bytes, __ATOMIC_SEQ_CST);
+    tbd_pipeline_add(crowd->p, &raw, NULL);
+    bytes = __atomic_load_n(&crowd->bytes, __ATOMIC_SEQ_CST);
+    check(crowd, bytes <= MOST_BYTES || bytes == raw.operand_bytes);
+}
+
 static void take_step(struct crowd *crowd, const struct worker *worker)
 {
     uint64_t number = worker->job->number;
@@ -150,6 +171,7 @@ static void take_step(struct crowd *crowd, const struct worker *worker)
     case TBD_STEP_JOIN: take_turn(crowd, &crowd->joining, &crowd->joined, number); break;
     case TBD_STEP_PUT:
         check(crowd, number < __atomic_load_n(&crowd->joined, __ATOMIC_SEQ_CST));
+        __atomic_fetch_sub(&crowd->bytes, bytes_of(number), __ATOMIC_SEQ_CST);
         break;
     default: take_turn(crowd, &crowd->committing, &crowd->committed, number); break;
     }
@@ -170,14 +192,14 @@ static void *work(void *context)
 
 static void test_many_workers_keep_the_order(void **state)
 {
-    struct crowd crowd = { .p = tbd_pipeline_new(WORKERS) };
+    struct crowd crowd = { .p = tbd_pipeline_new(WORKERS, MOST_BYTES) };
     pthread_t threads[WORKERS];
 
     (void)state;
     for (unsigned i = 0; i < WORKERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &crowd), 0);
     for (unsigned i = 0; i < WINDOWS; i++)
-        tbd_pipeline_add(crowd.p, &nothing, NULL);
+        add(&crowd, i);
     tbd_pipeline_close(crowd.p);
     for (unsigned i = 0; i < WORKERS; i++)
         pthread_join(threads[i], NULL);
