@@ -59,6 +59,15 @@ static bool is_wanted(const struct tbd_wanted_pages *wanted, uint64_t address)
     return !wanted || wanted->is_wanted(wanted->context, address);
 }
 
+/* Memory that is not cleared and faulted in for each window, where it is much. */
+#define LARGE_BYTES ((size_t)256 << 10)
+
+static void *contents_memory(struct tbd_window *window, size_t bytes)
+{
+    return bytes < LARGE_BYTES ? tbd_window_memory(window, bytes)
+                               : tbd_window_large_buffer(window, bytes);
+}
+
 /* `wanted` NULL: all.  Pages that are not wanted get no bytes. */
 static const struct tbd_page_contents *read_page_kind(struct tbd_toc *toc, uint32_t flag,
                                                       const struct tbd_wanted_pages *wanted,
@@ -75,7 +84,7 @@ static const struct tbd_page_contents *read_page_kind(struct tbd_toc *toc, uint3
             count++;
         }
     pages = tbd_window_memory(window, count * sizeof(*pages));
-    bytes = tbd_window_memory(window, with_bytes * TBD_PAGE_SIZE);
+    bytes = contents_memory(window, with_bytes * TBD_PAGE_SIZE);
     *out_count = count;
     if (!pages || !bytes) {
         *status = TBD_NOMEM;
@@ -186,7 +195,7 @@ static enum tbd_status read_log(const struct tbd_toc *toc, struct tbd_window *wi
     if (head.raw_bytes > tbd_lz4_most(record->bytes) ||
         head.count > head.raw_bytes / (4 + sizeof(struct tbd_message)))
         return bad(toc, record, "impossible log length", why);
-    bytes = tbd_window_memory(window, head.raw_bytes);
+    bytes = contents_memory(window, head.raw_bytes);
     log = tbd_window_memory(window, head.count * sizeof(*log));
     if (!bytes || !log)
         return TBD_NOMEM;
@@ -304,6 +313,13 @@ static enum tbd_status read_bits(const struct tbd_toc *toc, struct tbd_word_summ
     return refused(toc, &toc->block_bits, status, "impossible blocks", why);
 }
 
+/* Before native play is counted, any word of a page may have been written, and any block entered: nobody asks such a trace
+ * for more than its stops and contents, and the list of all words has 8 KiB for each page. */
+static bool says_nothing(const struct tbd_window *window)
+{
+    return window->is_uncounted && tbd_trace_info(window->trace)->counts_stops;
+}
+
 static enum tbd_status read_summaries(const struct tbd_toc *toc, struct tbd_window *window,
                                       struct tbd_error *why)
 {
@@ -313,6 +329,11 @@ static enum tbd_status read_summaries(const struct tbd_toc *toc, struct tbd_wind
     enum tbd_status status = has_counts ? tbd_summaries_count(&toc->words, &window->word_count)
                                         : tbd_bits_count(&toc->word_bits, &window->word_count);
 
+    if (!status && says_nothing(window)) {
+        window->word_count = 0;
+        window->level = TBD_LEVEL_BITS;
+        return TBD_OK;
+    }
     if (!status)
         status = has_counts
                      ? tbd_summaries_count(&toc->block_summaries, &window->block_summary_count)
