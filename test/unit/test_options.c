@@ -114,6 +114,19 @@ static bool is_mode(const char *text, uint64_t mode, bool contexts)
     return parse(text) && options.mode == mode && options.contexts == contexts;
 }
 
+static void play_is_another_word_for_two_modes(void **state)
+{
+    (void)state;
+    assert_true(is_mode("play=native", TBD_MODE_NATIVE, false));
+    assert_true(is_mode("play=traced,window=16", TBD_MODE_TRACED, false) && options.window == 16);
+    assert_true(is_mode("mode=crash,context,play=native", TBD_MODE_NATIVE, false));
+    assert_true(is_mode("play=native,mode=free", TBD_MODE_FREE, false));
+    assert_true(is_mode("window=16", TBD_MODE_AUTO, false));
+    assert_false(parse("play=free"));
+    assert_non_null(strstr(why, "'play' in TBD_OPTIONS needs native|traced"));
+    assert_false(parse("play="));
+}
+
 static void contexts_go_beside_modes_that_can_have_them(void **state)
 {
     (void)state;
@@ -184,6 +197,7 @@ int main(void)
         cmocka_unit_test(commas_and_backslashes_can_be_escaped),
         cmocka_unit_test(sizes_and_times_have_units),
         cmocka_unit_test(wrong_options_are_named),
+        cmocka_unit_test(play_is_another_word_for_two_modes),
         cmocka_unit_test(contexts_go_beside_modes_that_can_have_them),
         cmocka_unit_test(names_and_values_that_are_too_long_are_refused),
         cmocka_unit_test(the_table_describes_every_option),
