@@ -50,12 +50,12 @@
 /* At the end, keys of this many windows or more are written at once; windows still in work get a
  * key file of their own. */
 #define EARLY_WINDOWS 4u
-/* Pages kept as bases of differences: 64 MB; 16 where nothing but memory beside the program could be less: in native play,
- * whose windows then take a twentieth more on disk if they write much. */
+/* Pages kept as bases of differences: 64 MB; in native play 24, as memory beside the program is to be little there: windows of
+ * programs that write much take a tenth more on disk. */
 #define PAGE_VERSIONS        16384u
 #define NATIVE_PAGE_VERSIONS 6144u
-/* Native play: of windows that wait for the workers, or are with them.  So there are two large ones, with the one that is being
- * collected, and the rings take what comes meanwhile. */
+/* Windows of native play that wait for the workers, or are with them, have at most these bytes.  So there are two large ones, with the
+ * one that is being collected, and the rings take what comes meanwhile. */
 #define NATIVE_MOST_BYTES (16ull << 20)
 /* A worker is woken to build early when this many block entries have been collected: waking it for
  * fewer costs more than it gains. */
