@@ -111,7 +111,8 @@ static uint32_t count_last(const struct tbd_past *past, const struct tbd_rings_b
         return block->insn_count;
     for (uint32_t i = 0; i < block->insn_count; i++)
         if (block->insns[i].pc == rip)
-            return is_fault(past) || !may_lead_back(block, rip) ? i : UINT32_MAX;
+            return is_fault(past) || past->begins_last || !may_lead_back(block, rip) ? i
+                                                                                     : UINT32_MAX;
     return UINT32_MAX;
 }
 
@@ -425,6 +426,7 @@ enum tbd_status tbd_past_new(struct tbd_session *session, struct tbd_rings *ring
     past->thread = thread;
     past->focus = reach->focus;
     past->others = reach->others;
+    past->begins_last = reach->begins_last;
     past->first_step =
         tbd_past_step_before(thread, reach->step, margin_of(thread, reach->step, reach->before));
     status = thread->after != 0 || is_too_far(thread, past->first_step) ? tbd_past_too_far(session)

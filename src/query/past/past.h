@@ -36,6 +36,9 @@ struct tbd_past_reach {
     struct tbd_past_focus focus;
     const struct tbd_past_others
         *others; /* borrowed as long as the past is there; NULL: none that store */
+    /* A thread that stopped where its last block begins, and may come from its end, too, has not run it.  Values may be those of another
+     * round then, but are not unknown. */
+    bool begins_last;
 };
 
 enum tbd_certainty { TBD_UNKNOWN = 0, TBD_INFERRED, TBD_EXACT };
@@ -59,6 +62,7 @@ struct tbd_past {
     struct tbd_past_pages *pages; /* owned: memory at the end */
     struct tbd_past_focus focus;
     const struct tbd_past_others *others; /* borrowed, or NULL */
+    bool begins_last;                     /* of the reach */
     uint64_t first_step;                  /* of the ring, that is simulated; all after it are too */
     uint32_t
         *first_insn; /* owned; of each of these, and of the end: its first step in the simulation */

@@ -107,7 +107,8 @@ static enum tbd_status look_at(struct tbd_past_others *others, struct tbd_sessio
                                struct tbd_rings *ring, uint32_t number)
 {
     struct tbd_rings_thread *thread = &ring->threads[number];
-    struct tbd_past_reach reach = { .before = 0 };
+    /* a round more or less of a loop stores to the same array */
+    struct tbd_past_reach reach = { .begins_last = true };
     struct stored_words stores = { .all = NULL };
     enum tbd_status status;
     struct tbd_past *past;
