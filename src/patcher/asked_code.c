@@ -38,8 +38,7 @@ static void go_on_if_zero(struct question *q)
     tbd_emit_bytes(e, jrcxz_over_jmp32, sizeof(jrcxz_over_jmp32));
     disp8 = e->at - 1;
     q->exits[q->exit_count++] = tbd_emit_jmp(e, tbd_emit_pc(e));
-    if (!e->overflow)
-        *disp8 = (uint8_t)(e->at - disp8 - 1);
+    tbd_emit_land8(e, disp8);
 }
 
 static void compare_register(struct question *q, unsigned r)
@@ -54,7 +53,7 @@ static void compare_register(struct question *q, unsigned r)
         return;
     q->done |= (uint16_t)TBD_BIT(r);
     if (!is_own)
-        tbd_emit_load_gs(e, TBD_R10, TBD_THREAD_GS(regs) + (int32_t)(r * sizeof(uint64_t)));
+        tbd_emit_load_gs(e, TBD_R10, TBD_THREAD_GS_GPR(r));
     tbd_emit_load(e, TBD_RCX, &minus, 8);
     tbd_emit_lea(e, TBD_RCX, &sum);
     go_on_if_zero(q);

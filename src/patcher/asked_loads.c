@@ -58,17 +58,12 @@ struct load_code {
     size_t hit_count;
 };
 
-static int32_t slot_of(unsigned r)
-{
-    return TBD_THREAD_GS(regs) + (int32_t)(r * sizeof(uint64_t));
-}
-
 /* The register that has it; between blocks some are in their slots. */
 static uint8_t in_register(struct tbd_translation *t, unsigned r, unsigned scratch)
 {
     if (r == TBD_NO_REG || t->place.own & TBD_BIT(r))
         return (uint8_t)r;
-    tbd_emit_load_gs(&t->e, scratch, slot_of(r));
+    tbd_emit_load_gs(&t->e, scratch, TBD_THREAD_GS_GPR(r));
     return (uint8_t)scratch;
 }
 
@@ -112,12 +107,6 @@ static void emit_short(struct tbd_emit *e, const uint8_t *bytes, size_t count, u
     *out_disp = e->at - 1;
 }
 
-static void aim_short(struct tbd_emit *e, uint8_t *disp)
-{
-    if (!e->overflow)
-        *disp = (uint8_t)(e->at - disp - 1);
-}
-
 static void compare(struct load_code *a, const struct tbd_asked_range *range, unsigned size)
 {
     static const uint8_t jecxz[] = { 0x67, 0xe3, 0 };
@@ -157,9 +146,9 @@ void tbd_translate_asked_load(struct tbd_translation *t, const struct tbd_access
         compare(&a, &ranges[i], access->size);
     emit_short(&t->e, jmp8, sizeof(jmp8), &over);
     for (size_t i = 0; i < a.hit_count; i++)
-        aim_short(&t->e, a.hits[i]);
+        tbd_emit_land8(&t->e, a.hits[i]);
     leave_asked(t, access->size);
-    aim_short(&t->e, over);
+    tbd_emit_land8(&t->e, over);
     tbd_place_need(t, TBD_RCX, 0);
     t->answered = tbd_emit_pc(&t->e);
     tbd_place_note(t);

@@ -435,6 +435,12 @@ uint8_t *tbd_emit_jcc(struct tbd_emit *e, unsigned condition, uint64_t target)
     return rel32(e, target);
 }
 
+void tbd_emit_land8(const struct tbd_emit *e, uint8_t *disp8)
+{
+    if (!e->overflow)
+        *disp8 = (uint8_t)(e->at - (disp8 + 1));
+}
+
 void tbd_emit_jmp_far(struct tbd_emit *e, uint64_t target)
 {
     static const uint8_t head[] = { 0xff, 0x25, 0, 0, 0, 0 };

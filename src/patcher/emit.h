@@ -101,6 +101,8 @@ void tbd_emit_nop(struct tbd_emit *e, unsigned count);
  * cache line: one store can replace it while the code runs.  Returns the displacement's address. */
 uint8_t *tbd_emit_jmp(struct tbd_emit *e, uint64_t target);
 uint8_t *tbd_emit_jcc(struct tbd_emit *e, unsigned condition, uint64_t target);
+/* A jump whose displacement has one byte, the one at `disp8`, leads to what is emitted next. */
+void tbd_emit_land8(const struct tbd_emit *e, uint8_t *disp8);
 /* jmp qword [rip + 0]; dq target */
 void tbd_emit_jmp_far(struct tbd_emit *e, uint64_t target);
 

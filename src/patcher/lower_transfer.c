@@ -200,8 +200,7 @@ void tbd_lower_branch_rcx(struct tbd_translation *t, const struct tbd_insn *insn
     tbd_emit_bytes(&t->e, insn->bytes, insn->length);
     disp8 = t->e.at - 1;
     jump_direct(t, insn->pc + insn->length);
-    if (!t->e.overflow)
-        *disp8 = (uint8_t)(t->e.at - disp8 - 1);
+    tbd_emit_land8(&t->e, disp8);
     jump_direct(t, insn->target);
 }
 

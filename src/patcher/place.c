@@ -14,11 +14,6 @@
 #define SCRATCHABLE ((uint16_t)(OWNABLE & ~TBD_BIT(TBD_RSP)))
 #define SUBSTITUTES ((uint16_t)0x0f00) /* r8-r11: same REX class as r14, r15 */
 
-static int32_t slot_of(unsigned r)
-{
-    return TBD_THREAD_GS(regs) + (int32_t)(r * 8);
-}
-
 void tbd_place_init(struct tbd_translation *t)
 {
     t->place = (struct tbd_reg_places){ .own = (uint16_t)~t->at_home,
@@ -68,7 +63,7 @@ static void release_sub(struct tbd_translation *t, unsigned n)
     if (hw == TBD_NO_REG)
         return;
     if (!(t->place.slot & TBD_BIT(TBD_R14 + n)))
-        tbd_emit_store_gs(&t->e, hw, slot_of(TBD_R14 + n));
+        tbd_emit_store_gs(&t->e, hw, TBD_THREAD_GS_GPR(TBD_R14 + n));
     t->place.slot |= TBD_BIT(TBD_R14 + n);
     t->place.sub[n] = TBD_NO_REG;
     tbd_place_note(t);
@@ -87,7 +82,7 @@ void tbd_place_spill(struct tbd_translation *t, unsigned r)
     if (!(t->place.own & TBD_BIT(r)))
         return;
     if (!(t->place.slot & TBD_BIT(r)))
-        tbd_emit_store_gs(&t->e, r, slot_of(r));
+        tbd_emit_store_gs(&t->e, r, TBD_THREAD_GS_GPR(r));
     t->place.slot |= TBD_BIT(r);
     t->place.own &= (uint16_t)~TBD_BIT(r);
     tbd_place_note(t);
@@ -177,7 +172,7 @@ void tbd_place_need(struct tbd_translation *t, unsigned r, uint16_t avoid)
         tbd_place_evict(t, r);
     else
         hw = take_substitute(t, avoid);
-    tbd_emit_load_gs(&t->e, hw, slot_of(r));
+    tbd_emit_load_gs(&t->e, hw, TBD_THREAD_GS_GPR(r));
     if (r < TBD_R14)
         t->place.own |= TBD_BIT(r);
     else

@@ -73,7 +73,7 @@ static void emit_slot_operand(struct tbd_emit *e, unsigned modrm, unsigned r)
 {
     tbd_emit_u8(e, (modrm & 0x38) | 4);
     tbd_emit_u8(e, 0x25);
-    tbd_emit_u32(e, (uint32_t)(TBD_THREAD_GS(regs) + (int32_t)(r * 8)));
+    tbd_emit_u32(e, (uint32_t)TBD_THREAD_GS_GPR(r));
 }
 
 static void emit_push_pop_slot(struct tbd_emit *e, const struct tbd_insn *insn)

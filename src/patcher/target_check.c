@@ -136,8 +136,7 @@ void tbd_translate_foretold(struct tbd_translation *t)
     t->exit[t->exit_count++] =
         (struct tbd_direct_exit){ .rel32 = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e)),
                                   .target = t->foretold };
-    if (!t->e.overflow)
-        *disp8 = (uint8_t)(t->e.at - (disp8 + 1));
+    tbd_emit_land8(&t->e, disp8);
     t->compare_end = tbd_emit_pc(&t->e);
     tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
 }

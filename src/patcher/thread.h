@@ -75,6 +75,8 @@ struct tbd_thread {
 
 #define TBD_THREAD_GS(field)                                                                       \
     ((int32_t)offsetof(struct tbd_thread, field) - (int32_t)sizeof(struct tbd_thread))
+/* The slot of general register `r`. */
+#define TBD_THREAD_GS_GPR(r) (TBD_THREAD_GS(regs.gpr) + (int32_t)((r) * sizeof(uint64_t)))
 
 /* The block of the thread that runs; the processor's gs base must be the engine's. */
 static inline struct tbd_thread *tbd_thread_now(void)

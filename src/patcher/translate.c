@@ -226,8 +226,7 @@ static void check_piece(struct tbd_translation *t, uint64_t address, unsigned si
     tbd_emit_bytes(&t->e, jrcxz_over_jmp32, sizeof(jrcxz_over_jmp32));
     disp8 = t->e.at - 1;
     tbd_emit_jmp(&t->e, changed);
-    if (!t->e.overflow)
-        *disp8 = (uint8_t)(t->e.at - disp8 - 1);
+    tbd_emit_land8(&t->e, disp8);
 }
 
 /* An exit before the block is entered; rcx is in its slot.  Returns its address. */

@@ -42,7 +42,7 @@ void tbd_call_send(struct tbd_call *call);
 _Noreturn void tbd_call_detach(struct tbd_call *call, const char *why);
 
 /* Writes an answer to the program and records it as the kernel's write.  False: it cannot be
- * written.  It comes late if the thread's saved context has a place for that (tbd_call_write_late()). */
+ * written.  It comes late if the thread's saved context has a place for that (free_calls.c). */
 bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes);
 
 /* Steps out for a call that is made while holding the turn lock (threads.h, THREADS-6); if the turn

@@ -131,7 +131,7 @@ static void put_loads(struct tbd_thread *thread)
     struct tbd_asked_range ranges[TBD_TRIGGER_LOADS];
 
     _Static_assert(TBD_TRIGGER_LOADS <= TBD_ASKED_LOADS &&
-                       TBD_TRIGGER_LOADS_BYTES < TBD_ASKED_LOADS_BYTES + 1,
+                       TBD_TRIGGER_LOADS_BYTES <= TBD_ASKED_LOADS_BYTES,
                    "the translator takes all");
     if (has_same_loads())
         return;

@@ -53,12 +53,11 @@ bool tbd_tell_engine(pid_t pid, uint64_t value, struct tbd_query_error *error)
     return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d: %s", (int)pid, strerror(errno));
 }
 
-/* A process that nobody has waited for has ended, too: only its descriptor tells that (pidfd_open, Linux 5.3). */
-static bool has_ended(pid_t pid, int descriptor)
+bool tbd_process_ends(pid_t pid, int descriptor, int ms)
 {
     struct pollfd end = { .fd = descriptor, .events = POLLIN };
 
-    return (descriptor >= 0 && poll(&end, 1, 0) > 0) || (kill(pid, 0) != 0 && errno == ESRCH);
+    return poll(&end, 1, ms) > 0 || (kill(pid, 0) != 0 && errno == ESRCH);
 }
 
 static bool tell_until(pid_t pid, int descriptor, uint64_t value, const struct hearing *hearing,
@@ -69,7 +68,7 @@ static bool tell_until(pid_t pid, int descriptor, uint64_t value, const struct h
             return false;
         if (hearing->has_heard(hearing->context, AGAIN_MS))
             return true;
-        if (has_ended(pid, descriptor))
+        if (tbd_process_ends(pid, descriptor, 0))
             return tbd_query_wrong(error, TBD_SYSTEM, 0, 0, "process %d has ended", (int)pid);
     }
     return tbd_query_wrong(error, TBD_BUSY, 0, 0, "the program does not answer");

@@ -22,4 +22,8 @@ typedef bool (*tbd_has_heard)(void *context, int ms);
 bool tbd_tell_engine_until(pid_t pid, uint64_t value, tbd_has_heard has_heard, void *context,
                            int ms, struct tbd_query_error *error);
 
+/* Has it ended, or does it within `ms` milliseconds?  One that nobody has waited for has, too: only its descriptor tells that (pidfd_open,
+ * Linux 5.3); without one (-1) it is only asked whether there is such a process, after that time. */
+bool tbd_process_ends(pid_t pid, int descriptor, int ms);
+
 #endif

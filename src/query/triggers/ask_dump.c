@@ -8,9 +8,6 @@
 #include "query/probe/probe_client.h"
 #include "query/triggers/ring_memory.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -49,16 +46,16 @@ static bool ask(struct tbd_ring_memory *memory, pid_t pid, struct tbd_query_erro
 static bool is_written(const struct tbd_crash *crash, pid_t pid)
 {
     uint32_t asked = __atomic_load_n(&crash->asked_dumps, __ATOMIC_ACQUIRE);
-    struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+    int descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
     bool has_ended = false, is_answered = false;
 
-    while (!is_answered && !has_ended) { /* without pidfds (Linux 5.3) poll() passes over it */
-        has_ended = poll(&end, 1, STEP_MS) > 0 || (kill(pid, 0) != 0 && errno == ESRCH);
+    while (!is_answered && !has_ended) {
+        has_ended = tbd_process_ends(pid, descriptor, STEP_MS);
         is_answered =
             (int32_t)(__atomic_load_n(&crash->answered_dumps, __ATOMIC_ACQUIRE) - asked) >= 0;
     }
-    if (end.fd >= 0)
-        close(end.fd);
+    if (descriptor >= 0)
+        close(descriptor);
     return is_answered;
 }
 
