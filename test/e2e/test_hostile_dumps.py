@@ -9,7 +9,7 @@ import subprocess
 import tbdtest
 
 RESEAL = os.path.join(tbdtest.BUILD, "reseal")
-ROUNDS = 600 if tbdtest.LONG else 12
+ROUNDS = 600 if tbdtest.LONG else 20
 WORDS = (b"", b"\0\0\0\0", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\0\0\0\0\x80", b"\1\0\0\0\0\0\0\0", b"\xff" * 8, b"\0\x10\0\0\0\0\0\0")
 COMMANDS = ("info", "threads", "modules", "facts", "regs", "bt", "bt threads", "locals", "print list", "print list->next->key", "x 16x $rsp", "mem $rsp 64", "windows",
             "path 9", "path 30 insns regs", "path 9 blocks fold", "path 9 text", "path first", "path last", "path parts", "path part modules", "path 9 from -40 forward",
@@ -106,8 +106,8 @@ def try_damaged(folder, good, rounds, commands=COMMANDS):
         assert b"\033" not in result.out + result.err and b"\0" not in result.out, shown
         opened += len(result.out) > 500
         shutil.rmtree(dump)
-    # The damage is not always found at once: six in ten dumps are still opened; of those with one file few are.  Chance has its way with twelve rounds.
-    assert opened >= rounds // (12 if len(files_of(good)) > 1 else 20), opened
+    # The damage is not always found at once; in the only file it mostly is.  Six in ten are opened: of twenty hardly ever less than five.
+    assert opened >= rounds // (4 if len(files_of(good)) > 1 else 20), opened
 
 
 def test_damaged_dumps(folder):

@@ -50,12 +50,15 @@ def contradictions(found):
 
 def test_work_that_goes_through_pipes_is_in_the_programs_own_order(folder):
     for options in ("mode=crash", "mode=crash,record=1", "mode=crash,record=9", "mode=crash,condensed=1M"):
-        order, trace = dump(folder, "pipes", "crash", options=options)
-        found = visits(merged(trace, ALL, "blocks"), order)
-        assert [turn for turn, _ in found] == list(range(len(order))), (options, found)
-        known = [is_known(a, b) for (_, a), (_, b) in zip(found, found[1:])]
-        # a row names the threads beside it, not what they ran then: of two threads that both were late once it does not say more
-        assert sum(known) > 20 and len(known) == 39 and not contradictions(found), (options, found)
+        for attempt in range(20):
+            order, trace = dump(folder, "pipes", "crash", str(attempt), options=options)
+            found = visits(merged(trace, ALL, "blocks"), order)
+            assert [turn for turn, _ in found] == list(range(len(order))) and not contradictions(found), (options, found)
+            known = [is_known(a, b) for (_, a), (_, b) in zip(found, found[1:])]
+            # a row names the threads beside it, not what they ran then: of two that each were late once it does not say more
+            if all(known):
+                break
+        assert all(known) and len(known) == 39, (options, found)
         # as lines, with repeats folded, each turn is there once more
         lines = [row for row in merged(trace, ALL, "fold", "text") if row.get("function", "").endswith("!take_turn")]
         threads = [row["thread"] for i, row in enumerate(lines) if i == 0 or lines[i - 1]["thread"] != row["thread"]]
