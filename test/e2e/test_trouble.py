@@ -205,7 +205,8 @@ def test_other_limits(folder):
         one_reason(native, traced, reason)
         assert option in traced.err and trace is None, traced
     most = resource.RLIM_INFINITY
-    for number, (kind, value) in enumerate(((resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, 5), (resource.RLIMIT_CPU, 100))):
+    for number, (kind, value) in enumerate(((resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, 5), (resource.RLIMIT_CPU, 100),
+                                            (resource.RLIMIT_AS, 100 << 20), (resource.RLIMIT_DATA, 20 << 20))):
         upper = min(resource.getrlimit(kind)[1], 4096) if kind == resource.RLIMIT_NOFILE else most
         traced, trace = limited(argv, os.path.join(folder, "lower%d" % number), kind, value, upper)
         assert own(native) == own(traced) and not said(traced), traced

@@ -74,7 +74,6 @@ static uint64_t computed(struct machine *m, const struct tbd_probe_insn *insn, u
     case TBD_PROBE_NOT: return !a;
     case TBD_PROBE_INVERT: return ~a;
     case TBD_PROBE_NEGATE: return 0 - a;
-    case TBD_PROBE_EXTEND: return extended(a, insn->b);
     case TBD_PROBE_DIV:
     case TBD_PROBE_MOD:
         m->is_unknown |= b == 0;
@@ -102,6 +101,7 @@ static uint32_t carry_out(struct machine *m, const struct tbd_probe_script *scri
         m->field[m->fields++] = a;
         break;
     case TBD_PROBE_SEND: m->records++; break;
+    case TBD_PROBE_EXTEND: *d = extended(a, insn->b); break;
     default: *d = computed(m, insn, a, m->reg[insn->b]);
     }
     return at + 1;

@@ -30,6 +30,7 @@
 #include "hooks/calls/exec_environment.h"
 #include "hooks/calls/free_calls.h"
 #include "hooks/calls/organizer_children.h"
+#include "hooks/calls/program_limits.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/instructions/branch_functions.h"
@@ -454,6 +455,7 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
         return NULL;
     }
     tbd_recording.pid = (uint32_t)tbd_sys_getpid();
+    tbd_program_limits_begin();
     thread = map_thread();
     if (!thread || !map_page_maps() || !tbd_regions_init(&tbd_memory.regions)) {
         tbd_begin_say_no_memory();
@@ -603,6 +605,8 @@ bool tbd_boot(const struct tbd_boot *boot)
         if (tbd_runtime.options.mode == TBD_MODE_ARMED)
             return tbd_arm(tbd_runtime.options.wait, boot->envp);
         thread = prepare(boot);
+        if (!thread)
+            tbd_program_limits_give_back();
     }
     tbd_exec_environment_hide(boot->envp);
     if (!thread)

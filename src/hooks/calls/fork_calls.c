@@ -9,6 +9,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/child_maps.h"
+#include "hooks/calls/program_limits.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
@@ -127,7 +128,9 @@ void tbd_fork_become_child(struct tbd_call *call, const struct tbd_clone *argume
         tbd_call_policy->run(call->thread);
     }
     tbd_signals_set_kernel_mask(mask);
-    if (!shares_memory)
+    if (shares_memory)
+        tbd_program_limits_before_exec();
+    else
         tbd_signals_repeat_last_fault();
     tbd_detach_child(call->thread, shares_memory, clears_handlers(arguments));
 }

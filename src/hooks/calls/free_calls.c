@@ -30,13 +30,10 @@ static bool watches(uint64_t request)
     return request == PTRACE_TRACEME || request == PTRACE_ATTACH || request == PTRACE_SEIZE;
 }
 
-/* Only that of the stack changes what the engine knows (hooks/calls/growth.h). */
-static bool changes_stack_limit(const struct tbd_sys_call *sys)
+/* That of the stack changes what the engine knows (growth.h), for two it answers (program_limits.h). */
+static bool is_own_limit(uint32_t resource)
 {
-    const uint64_t *args = sys->args;
-
-    return sys->number == __NR_setrlimit ? (uint32_t)args[0] == RLIMIT_STACK
-                                         : (uint32_t)args[1] == RLIMIT_STACK && args[2];
+    return resource == RLIMIT_STACK || resource == RLIMIT_AS || resource == RLIMIT_DATA;
 }
 
 /* Options with memory of the program, but nothing of the engine's. */
@@ -76,8 +73,9 @@ static enum way way_of(const struct tbd_sys_call *sys)
     case __NR_waitid: return DIRECT;
     case __NR_ptrace: return watches(sys->args[0]) ? LOCKED : DIRECT;
     case __NR_prctl: return is_plain_option((uint32_t)sys->args[0]) ? DIRECT : LOCKED;
-    case __NR_setrlimit:
-    case __NR_prlimit64: return changes_stack_limit(sys) ? LOCKED : DIRECT;
+    case __NR_getrlimit:
+    case __NR_setrlimit: return is_own_limit((uint32_t)sys->args[0]) ? LOCKED : DIRECT;
+    case __NR_prlimit64: return is_own_limit((uint32_t)sys->args[1]) ? LOCKED : DIRECT;
     default: break;
     }
     switch (tbd_syscall_mode(sys->number)) {

@@ -8,7 +8,6 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
-#include "hooks/calls/call_families.h"
 #include "hooks/calls/map_changes.h"
 #include "hooks/memory/maps.h"
 #include "hooks/memory/program_memory.h"
@@ -148,26 +147,6 @@ static void update(struct tbd_thread *thread)
     growth.is_changed = false;
     tbd_maps_read(visit, &survey);
     tbd_regions_forget_changes(&tbd_memory.regions);
-}
-
-/* ---- limits ---- */
-
-static void change_limit(struct tbd_call *call)
-{
-    tbd_call_plain(call);
-    tbd_growth_changed();
-    tbd_growth_update(call->thread);
-}
-
-/* The process may be another one, whose limits are no concern of this one's table. */
-void tbd_call_prlimit64(struct tbd_call *call)
-{
-    change_limit(call);
-}
-
-void tbd_call_setrlimit(struct tbd_call *call)
-{
-    change_limit(call);
 }
 
 /* ---- */

@@ -9,6 +9,7 @@
 #include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/calls/capability.h"
 #include "hooks/memory/maps.h"
 #include "hooks/memory/program_memory.h"
 
@@ -63,16 +64,6 @@ static uint64_t for_each(long (*act)(uint64_t start, uint64_t bytes))
     return locking.bytes;
 }
 
-static bool may_lock_any(void)
-{
-    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-    struct __user_cap_data_struct data[2] = { 0 };
-
-    return !tbd_sys_failed(
-               tbd_sys3(__NR_capget, tbd_sys_pointer(&head), tbd_sys_pointer(data), 0)) &&
-           (data[0].effective >> CAP_IPC_LOCK & 1);
-}
-
 static uint64_t limit(void)
 {
     struct rlimit limit = { 0 };
@@ -84,7 +75,7 @@ static uint64_t limit(void)
 /* In the kernel's order (mm/mlock.c). */
 static int64_t refusal(uint32_t flags)
 {
-    bool is_free = may_lock_any();
+    bool is_free = tbd_has_capability(CAP_IPC_LOCK);
 
     if (!flags || flags & ~(uint32_t)(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) ||
         flags == MCL_ONFAULT)

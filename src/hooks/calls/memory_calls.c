@@ -16,6 +16,7 @@
 #include "hooks/calls/growth.h"
 #include "hooks/calls/lock_calls.h"
 #include "hooks/calls/map_changes.h"
+#include "hooks/calls/program_limits.h"
 #include "hooks/memory/effects.h"
 #include "hooks/memory/maps.h"
 #include "hooks/memory/proc.h"
@@ -57,7 +58,9 @@ static void note_target(struct tbd_call *call, uint64_t start, uint64_t bytes)
 /* With userfaultfd the kernel may wait until somebody has read the event from the descriptor. */
 static void perform_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
-    if (tbd_userfault_waits_for_events())
+    if (tbd_program_limits_refuse(sys))
+        call->result = sys->number == __NR_brk ? (int64_t)tbd_memory.brk_end : -ENOMEM;
+    else if (tbd_userfault_waits_for_events())
         tbd_call_wait_as(call, sys);
     else
         call->result = tbd_call_perform(sys);
@@ -250,7 +253,7 @@ void tbd_call_shmat(struct tbd_call *call)
                         (sys.args[1] & ~(TBD_PAGE_SIZE - 1)) + bytes);
     else if (bytes)
         sys.args[1] = tbd_shared_place(bytes);
-    call->result = tbd_call_perform(&sys);
+    call->result = tbd_program_limits_refuse_shared(bytes) ? -ENOMEM : tbd_call_perform(&sys);
     if (!failed(call)) {
         lookup.address = (uint64_t)call->result;
         tbd_maps_read(look_up, &lookup);

@@ -14,6 +14,7 @@
 #include "hooks/calls/debugged.h"
 #include "hooks/calls/exec_environment.h"
 #include "hooks/calls/seccomp.h"
+#include "hooks/calls/program_limits.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/instructions/registers.h"
 #include "hooks/memory/program_memory.h"
@@ -274,7 +275,9 @@ static void exec_plainly(struct tbd_call *call, const struct tbd_sys_call *sys)
     struct tbd_robust_list *robust = exec_begin(call->thread);
 
     tbd_signals_before_exec();
+    tbd_program_limits_before_exec();
     call->result = tbd_call_perform(sys);
+    tbd_program_limits_after_exec();
     tbd_signals_after_exec();
     exec_failed(robust);
     tbd_call_finish(call);

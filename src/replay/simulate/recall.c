@@ -128,10 +128,13 @@ static uint32_t doubt_of(const struct tbd_simulation *sim, size_t step,
 /* Is it the one that was asked last?  Then it has its number. */
 static bool is_last_asked(const struct tbd_simulation *sim, const struct tbd_assumption *a)
 {
-    const struct tbd_assumption *last = sim->asked + sim->asked_count - 1;
+    const struct tbd_assumption *last;
 
-    return sim->asked_count > 0 && last->address == a->address && last->from == a->from &&
-           last->to == a->to && last->bits == a->bits;
+    if (!sim->asked_count)
+        return false;
+    last = sim->asked + sim->asked_count - 1;
+    return last->address == a->address && last->from == a->from && last->to == a->to &&
+           last->bits == a->bits;
 }
 
 /* Assumptions of answers have numbers of their own: those of the passes do not change any more.  0: no memory. */
