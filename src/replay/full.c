@@ -62,7 +62,7 @@ static size_t most_unlogged(const struct tbd_window *window)
     return 0;
 }
 
-static struct tbd_gather_most most_of(const struct tbd_window *window, uint32_t hooks)
+struct tbd_gather_most tbd_full_most(const struct tbd_window *window, uint32_t hooks)
 {
     size_t unlogged = most_unlogged(window);
 
@@ -83,17 +83,18 @@ static uint64_t half_memory(void)
     return pages > 0 ? (uint64_t)pages / 2 * TBD_PAGE_SIZE : UINT64_MAX;
 }
 
-static void expect(const struct tbd_worker *worker, uint32_t hooks)
+static void expect(const struct tbd_full *full)
 {
+    const struct tbd_worker *worker = full->worker;
     const struct tbd_window *window = worker->window;
-    struct tbd_gather_most events = most_of(window, hooks);
+    struct tbd_gather_most events = tbd_full_most(window, full->hooks);
     uint64_t states = worker->range.slice ? window->blocks / worker->range.slice + 2 : 1;
     uint64_t others = states * (events.pages + 2 * window->thread_count) +
                       CALL_ENTRIES * events.events + events.reads + events.unlogged;
     uint64_t bytes = window->blocks * TBD_RECORD_MAX_BYTES +
                      states * events.pages * 2 * TBD_PAGE_SIZE + CALL_ENTRIES * events.event_bytes +
                      events.reads * READ_BYTES + events.unlogged * UNLOGGED_BYTES;
-    uint64_t most = worker->range.slice ? UINT64_MAX : half_memory();
+    uint64_t most = worker->range.slice || full->skims ? UINT64_MAX : half_memory();
 
     tbd_consumer_expect(worker->consumer, window->blocks + others, bytes < most ? bytes : most);
 }
@@ -112,9 +113,8 @@ enum tbd_status tbd_full_judge(enum tbd_status status, struct tbd_error *why)
 
 /* ---- a complete window ---- */
 
-static enum tbd_status begin(void *context, struct tbd_error *why)
+enum tbd_status tbd_full_begin(struct tbd_full *full, struct tbd_error *why)
 {
-    struct tbd_full *full = context;
     struct tbd_worker *worker = full->worker;
     struct tbd_block_table *known = worker->window->blocks_by_id, *table = known;
     enum tbd_status status = TBD_OK;
@@ -138,9 +138,14 @@ static enum tbd_status begin(void *context, struct tbd_error *why)
     tbd_consumer_use(worker->consumer, table);
     tbd_consumer_drop(worker->consumer);
     tbd_consumer_area(worker->consumer, TBD_NO_AREA);
-    expect(worker, full->hooks);
+    expect(full);
     worker->process.published = &tbd_consumer_head(worker->consumer)->published;
     return TBD_OK;
+}
+
+static enum tbd_status begin(void *context, struct tbd_error *why)
+{
+    return tbd_full_begin(context, why);
 }
 
 static enum tbd_status take(void *context, struct tbd_error *why)
@@ -159,9 +164,8 @@ static enum tbd_status take(void *context, struct tbd_error *why)
 
 /* ---- the finished window ---- */
 
-/* Says where the replayed window ends too early, and why. */
-static void fill_damage(const struct tbd_worker *worker, const struct tbd_window *window,
-                        const char *what, struct tbd_divergence *divergence)
+void tbd_full_fill_damage(const struct tbd_worker *worker, const struct tbd_window *window,
+                          const char *what, struct tbd_divergence *divergence)
 {
     divergence->position = (struct tbd_position){ window->first_time + window->blocks, 0 };
     divergence->window = worker->window->index;
@@ -186,7 +190,7 @@ static enum tbd_status understand(struct tbd_full *full, struct tbd_product *out
     if (!out->damaged)
         return TBD_OK;
     if (divergence)
-        fill_damage(worker, out->window, out->damage, divergence);
+        tbd_full_fill_damage(worker, out->window, out->damage, divergence);
     tbd_process_error(why, TBD_DIVERGED, "%s", out->damage);
     tbd_product_free(out);
     return TBD_DIVERGED;
@@ -248,7 +252,7 @@ static struct tbd_operand_area *take_area(struct tbd_worker *worker)
 
 void tbd_full_expect(struct tbd_worker *worker, uint32_t hooks)
 {
-    struct tbd_gather_most most = most_of(worker->window, hooks);
+    struct tbd_gather_most most = tbd_full_most(worker->window, hooks);
 
     tbd_gather_expect(worker->gather, &most);
 }
@@ -257,7 +261,7 @@ enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
 {
     struct tbd_full *full = context;
     struct tbd_worker *worker = full->worker;
-    enum tbd_status status = begin(context, why);
+    enum tbd_status status = tbd_full_begin(full, why);
 
     if (!worker->gather)
         worker->gather = tbd_gather_new();
@@ -307,7 +311,7 @@ enum tbd_status tbd_full_finish_events(struct tbd_worker *worker, uint32_t hooks
     if (status != TBD_DIVERGED || !*out)
         return status;
     if (divergence)
-        fill_damage(worker, *out, damage.detail, divergence);
+        tbd_full_fill_damage(worker, *out, damage.detail, divergence);
     tbd_window_free(*out);
     *out = NULL;
     return status;

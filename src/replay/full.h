@@ -6,6 +6,7 @@
 #define TBD_REPLAY_FULL_H
 
 #include "organizer/consume.h"
+#include "replay/skim.h"
 #include "replay/worker.h"
 
 /* A running full replay: the context of a consumer (run_plan.h). */
@@ -14,6 +15,8 @@ struct tbd_full {
     uint32_t hooks;
     struct tbd_raw_window raw;
     bool has_raw;
+    bool skims; /* events are not kept (skim.h) */
+    const struct tbd_skim_listener *listener;
 };
 
 /* Replays worker->window.  On TBD_OK *out is a new window (owned by the caller), made only of the
@@ -29,6 +32,14 @@ TBD_MUST_CHECK enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32
                                                struct tbd_window **out,
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
+
+/* begin of every consumer whose context is a struct tbd_full: the stream's consumer is there, and knows its limits. */
+TBD_MUST_CHECK enum tbd_status tbd_full_begin(struct tbd_full *full, struct tbd_error *why);
+/* The limits of this window's events, replayed with `hooks`. */
+struct tbd_gather_most tbd_full_most(const struct tbd_window *window, uint32_t hooks);
+/* Says where the replayed window ends too early, and why. */
+void tbd_full_fill_damage(const struct tbd_worker *worker, const struct tbd_window *window,
+                          const char *what, struct tbd_divergence *divergence);
 
 /* Called after tbd_gather_begin(): sets the limits of worker->gather for the present window, replayed with
  * `hooks`. */

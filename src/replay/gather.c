@@ -27,6 +27,7 @@
 #include "format/window/window_make.h"
 #include "replay/replay_end.h"
 #include "replay/process.h"
+#include "replay/record_sizes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,42 +36,8 @@
 /* Most operand bytes of an entry that is continued in the next chunk. */
 #define PENDING_MAX (TBD_MESSAGE_MAX_BYTES + sizeof(struct tbd_message))
 
-/* The data needed for each entry of a block, in one word, so that the words of four entries are
- * added in one step:
- *
- *     | events, its entry included: 16 | operand bytes: 16 | SIZES_NONE: 1 | id in the table: 31 |
- *
- * Ids are below 2^30, records at most TBD_RECORD_MAX_BYTES, and a block has at most EVENTS_MOST
- * events: so no field overflows into the next one. */
-#define SIZES_NONE  (1u << 31) /* the trace has no such block, or one with another record */
-#define EVENTS_MOST (UINT16_MAX / 4)
-#define AT_ONCE     4u
-_Static_assert(AT_ONCE *TBD_RECORD_MAX_BYTES <= UINT16_MAX,
-               "four records' lengths fit their field");
-
-static uint64_t sizes_of(const struct tbd_block *block, uint32_t id)
-{
-    return id | (uint64_t)block->def.operand_bytes << 32 |
-           (uint64_t)(block->def.op_count + 1u) << 48;
-}
-
-static bool is_none(uint64_t sizes)
-{
-    return sizes & SIZES_NONE;
-}
-
-static uint32_t operand_bytes(uint64_t sizes)
-{
-    return sizes >> 32 & UINT16_MAX;
-}
-
 struct tbd_gather {
-    struct tbd_consumer *consumer; /* borrowed */
-    struct tbd_block_table *table; /* the table for which `sizes` was made; we own a reference */
-    uint64_t *sizes;               /* by id of the stream; then SIZES_NONE up to a power of two */
-    uint32_t sizes_count;
-    uint32_t sizes_mask; /* that power of two minus one */
-    size_t sizes_capacity;
+    struct tbd_record_sizes sizes; /* of the consumer's stream */
 
     struct tbd_window *window;     /* owned until the window is finished */
     uint32_t *entries;             /* large buffer; owned until then */
@@ -119,9 +86,8 @@ void tbd_gather_free(struct tbd_gather *g)
     if (!g)
         return;
     drop(g);
-    tbd_block_table_release(g->table);
+    tbd_sizes_free(&g->sizes);
     tbd_replay_end_free(&g->end);
-    free(g->sizes);
     free(g->log_offsets);
     free(g);
 }
@@ -133,12 +99,7 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     drop(g);
     g->area = area;
     g->operands = area ? tbd_area_bytes(area) : NULL;
-    if (g->consumer != consumer || g->table != tbd_consumer_table(consumer))
-        g->sizes_count = 0;
-    g->consumer = consumer;
-    tbd_block_table_retain(tbd_consumer_table(consumer));
-    tbd_block_table_release(g->table);
-    g->table = tbd_consumer_table(consumer);
+    tbd_sizes_begin(&g->sizes, consumer, false);
     g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
     g->index = g->blocks = 0;
     g->log_count = g->event_bytes = g->reads = g->unlogged = 0;
@@ -166,8 +127,7 @@ void tbd_gather_expect(struct tbd_gather *g, const struct tbd_gather_most *most)
 void tbd_gather_forget(struct tbd_gather *g)
 {
     drop(g);
-    g->consumer = NULL;
-    g->sizes_count = 0;
+    tbd_sizes_forget(&g->sizes);
 }
 
 static enum tbd_status wrong(struct tbd_gather *g, const char *what)
@@ -178,43 +138,6 @@ static enum tbd_status wrong(struct tbd_gather *g, const char *what)
 
 /* ---- blocks ---- */
 
-/* Reserves space for `count`; new words are SIZES_NONE. */
-static bool reserve_sizes(struct tbd_gather *g, uint32_t count)
-{
-    uint32_t capacity = 1024;
-
-    while (capacity < count)
-        capacity *= 2;
-    if (!tbd_array_reserve(&g->sizes, capacity, &g->sizes_capacity, sizeof(*g->sizes)))
-        return false;
-    for (uint32_t i = g->sizes_count; i < capacity; i++)
-        g->sizes[i] = SIZES_NONE;
-    g->sizes_mask = capacity - 1;
-    return true;
-}
-
-/* Takes new definitions of the stream. */
-static enum tbd_status take_definitions(struct tbd_gather *g)
-{
-    const struct tbd_block_plan *plans = tbd_consumer_plans(g->consumer);
-    uint32_t count = tbd_consumer_plan_count(g->consumer);
-
-    if (g->sizes_count > count)
-        return TBD_OK;
-    if (!reserve_sizes(g, count + 1))
-        return TBD_NOMEM;
-    for (; g->sizes_count <= count; g->sizes_count++) {
-        const struct tbd_block_plan *plan = &plans[g->sizes_count];
-        const struct tbd_block *block =
-            g->sizes_count && plan->id ? tbd_block_table_get(g->table, plan->id) : NULL;
-
-        if (block && block->def.operand_bytes == plan->operand_bytes &&
-            block->def.op_count < EVENTS_MOST)
-            g->sizes[g->sizes_count] = sizes_of(block, plan->id);
-    }
-    return TBD_OK;
-}
-
 struct taking {
     size_t in;
     uint64_t index;
@@ -224,13 +147,13 @@ struct taking {
 static size_t take_fours(const struct tbd_gather *g, const volatile uint32_t *from, size_t count,
                          uint32_t *out, struct taking *io)
 {
-    const uint64_t *sizes = g->sizes;
-    const uint32_t mask = g->sizes_mask;
+    const uint64_t *sizes = g->sizes.words;
+    const uint32_t mask = g->sizes.mask;
     const size_t have = g->have;
     size_t in = io->in, i;
     uint64_t index = io->index;
 
-    for (i = 0; i + AT_ONCE <= count; i += AT_ONCE) {
+    for (i = 0; i + TBD_SIZES_AT_ONCE <= count; i += TBD_SIZES_AT_ONCE) {
         uint32_t a = from[i], b = from[i + 1], c = from[i + 2], d = from[i + 3];
         uint64_t s, t, u, v, sum;
 
@@ -241,13 +164,13 @@ static size_t take_fours(const struct tbd_gather *g, const volatile uint32_t *fr
         u = sizes[c];
         v = sizes[d];
         sum = s + t + u + v;
-        if (is_none(s | t | u | v) || operand_bytes(sum) > have - in)
+        if (tbd_sizes_is_none(s | t | u | v) || tbd_sizes_operand_bytes(sum) > have - in)
             break;
         out[i] = (uint32_t)s;
         out[i + 1] = (uint32_t)t;
         out[i + 2] = (uint32_t)u;
         out[i + 3] = (uint32_t)v;
-        in += operand_bytes(sum);
+        in += tbd_sizes_operand_bytes(sum);
         index += sum >> 48;
     }
     *io = (struct taking){ in, index };
@@ -263,12 +186,12 @@ static size_t take_some(struct tbd_gather *g, const volatile uint32_t *from, siz
 
     for (; i < count; i++) {
         uint32_t entry = from[i];
-        uint64_t block = entry <= g->sizes_mask ? g->sizes[entry] : SIZES_NONE;
+        uint64_t block = tbd_sizes_of(&g->sizes, entry);
 
-        if (is_none(block) || operand_bytes(block) > g->have - at.in)
+        if (tbd_sizes_is_none(block) || tbd_sizes_operand_bytes(block) > g->have - at.in)
             break;
         out[i] = (uint32_t)block;
-        at.in += operand_bytes(block);
+        at.in += tbd_sizes_operand_bytes(block);
         at.index += block >> 48;
     }
     g->in = at.in;
@@ -379,8 +302,7 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
     return TBD_OK;
 }
 
-/* Takes a message that is no event.  Play has already sent mappings, pages read, and the end of the
- * program, so these are ignored. */
+/* Takes a message that is no event. */
 static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
@@ -391,16 +313,7 @@ static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uin
         status = tbd_replay_end_take(&g->end, g->window, kind, payload, bytes, &what);
         return what ? wrong(g, what) : status;
     }
-    switch (kind) {
-    case TBD_MSG_READ_PAGES:
-    case TBD_MSG_REGION:
-    case TBD_MSG_UNMAP:
-    case TBD_MSG_NOTE:
-    case TBD_MSG_CLOCK:
-    case TBD_MSG_OPENED:
-    case TBD_MSG_END: return TBD_OK;
-    default: return wrong(g, "a message of unknown kind");
-    }
+    return tbd_replay_end_ignores(kind) ? TBD_OK : wrong(g, "a message of unknown kind");
 }
 
 /* Takes the next message in the operands.  TBD_NOTFOUND: it has not arrived yet. */
@@ -435,24 +348,15 @@ static enum tbd_status take_message(struct tbd_gather *g, uint32_t kind)
 
 /* ---- chunks ---- */
 
-static const char *why_not_a_block(const struct tbd_gather *g, uint32_t entry)
-{
-    if (!entry || entry >= g->sizes_count)
-        return "a block that was not defined";
-    if (is_none(g->sizes[entry]))
-        return "a block that play did not have";
-    return "a record outside the operands";
-}
-
 /* Takes one entry that is a message, or a block that take_some() has left.  TBD_NOTFOUND: its
  * operands have not arrived yet. */
 static enum tbd_status take_one(struct tbd_gather *g, uint32_t entry)
 {
     if (entry & TBD_ENTRY_MESSAGE)
         return take_message(g, entry & ~TBD_ENTRY_MESSAGE);
-    if (entry && entry < g->sizes_count && !is_none(g->sizes[entry]))
+    if (!tbd_sizes_is_none(tbd_sizes_of(&g->sizes, entry)))
         return TBD_NOTFOUND;
-    return wrong(g, why_not_a_block(g, entry));
+    return wrong(g, tbd_sizes_why_not(&g->sizes, entry));
 }
 
 /* Takes a copy of one entry; it is pending if its operands come with the next chunk. */
@@ -583,10 +487,10 @@ enum tbd_status tbd_gather_take(struct tbd_gather *g, struct tbd_error *why)
 {
     while (!g->is_over) {
         struct tbd_chunk_view chunk;
-        enum tbd_status status = tbd_consumer_peek(g->consumer, &chunk, why);
+        enum tbd_status status = tbd_consumer_peek(g->sizes.consumer, &chunk, why);
 
-        if (!status)
-            status = take_definitions(g);
+        if (!status && !tbd_sizes_take_definitions(&g->sizes))
+            status = TBD_NOMEM;
         if (!status)
             status = take_chunk(g, &chunk);
         if (!status && chunk.wraps && g->area && !leave_area(g))
@@ -594,7 +498,7 @@ enum tbd_status tbd_gather_take(struct tbd_gather *g, struct tbd_error *why)
         if (status)
             return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
         g->is_over = chunk.ends_window;
-        tbd_consumer_pass(g->consumer);
+        tbd_consumer_pass(g->sizes.consumer);
     }
     return TBD_OK;
 }

@@ -64,6 +64,22 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, 
                                                  struct tbd_divergence *divergence,
                                                  struct tbd_error *why);
 
+/* Is told what a window has, in order.  False ends the replay, as without memory. */
+struct tbd_skim_listener {
+    /* block entries, by the trace's ids; there is at least one */
+    bool (*entries)(void *context, const uint32_t *ids, size_t count);
+    /* a message that is an event, checked; its payload is valid during the call */
+    bool (*message)(void *context, uint32_t kind, const uint8_t *payload, uint32_t bytes);
+    void *context;
+};
+/* Replays the entries and messages of a window, and keeps nothing: for callers that look at each once, and need no operands.  What the
+ * listener was told is right only with TBD_OK. */
+TBD_MUST_CHECK enum tbd_status tbd_replay_skim(struct tbd_replayer *replayer, unsigned worker,
+                                               uint32_t window,
+                                               const struct tbd_skim_listener *listener,
+                                               struct tbd_divergence *divergence,
+                                               struct tbd_error *why);
+
 struct tbd_reg_state {
     struct tbd_position position;
     uint32_t thread;      /* of this thread; 0: the thread that has control at the position */

@@ -46,6 +46,7 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
         tbd_window_free(worker->kept);
         tbd_builder_free(worker->builder);
         tbd_gather_free(worker->gather);
+        tbd_skim_free(worker->skim);
         tbd_block_table_release(worker->loads);
         tbd_block_table_release(worker->noted);
         free(worker->notes);
@@ -436,6 +437,23 @@ enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker
     return TBD_OK;
 }
 
+enum tbd_status tbd_replay_skim(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                const struct tbd_skim_listener *listener,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_window *toc, *made = NULL;
+    enum tbd_status status = begin(replayer, worker, window, false, &toc, why);
+
+    if (status == TBD_OK)
+        status = tbd_skim_window(&replayer->workers[worker], TBD_HOOKS_FULL | TBD_PLAN_ENTRIES,
+                                 listener, &made, divergence, why);
+    if (status == TBD_OK)
+        status = compare(&replayer->workers[worker], toc, made, divergence, why);
+    tbd_replayer_finish(replayer, worker, toc);
+    tbd_window_free(made);
+    return judge(replayer, window, status, divergence, why);
+}
+
 /* Replays with the sites of all windows so far; for a slice, only the slice. */
 static enum tbd_status replay_notes(struct tbd_replayer *replayer, unsigned worker,
                                     const struct tbd_window *window, struct tbd_window **out,
@@ -496,9 +514,10 @@ static enum tbd_status replay_to_compare(struct tbd_worker *worker, uint32_t hoo
                                          struct tbd_window **out, struct tbd_divergence *divergence,
                                          struct tbd_error *why)
 {
-    return tbd_window_begins_with(worker->window, TBD_MSG_STOPS)
-               ? tbd_stops_end(worker, out, divergence, why)
-               : tbd_full_events(worker, hooks, out, divergence, why);
+    if (tbd_window_begins_with(worker->window, TBD_MSG_STOPS))
+        return tbd_stops_end(worker, out, divergence, why);
+    return worker->window->has_events ? tbd_full_events(worker, hooks, out, divergence, why)
+                                      : tbd_skim_window(worker, hooks, NULL, out, divergence, why);
 }
 
 enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
@@ -509,11 +528,6 @@ enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker
     struct tbd_window *play = NULL, *replay = NULL;
     enum tbd_status status;
 
-    if (tbd_slice_count(replayer->trace, window) > 1 &&
-        (how == TBD_VERIFY_QUICK ||
-         tbd_trace_window(replayer->trace, window)->level < TBD_LEVEL_EVENTS))
-        return judge(replayer, window, tbd_slices_verify(replayer, worker, window, divergence, why),
-                     divergence, why);
     status = begin_verify(replayer, worker, window, how, &play, why);
     if (status == TBD_OK && !play->complete)
         hooks |= TBD_HOOK_TOUCH; /* play has not said which pages were written */

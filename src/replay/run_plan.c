@@ -11,6 +11,7 @@
 #include "format/reading/window_read.h"
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"
+#include "replay/skim.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,8 @@ void tbd_worker_stop(struct tbd_worker *worker)
 {
     if (worker->gather)
         tbd_gather_forget(worker->gather);
+    if (worker->skim)
+        tbd_skim_forget(worker->skim);
     tbd_areas_free(worker->areas);
     tbd_consumer_free(worker->consumer);
     worker->areas = NULL;

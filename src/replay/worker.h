@@ -41,6 +41,7 @@ struct tbd_worker {
     struct tbd_consumer *consumer; /* of the process's stream; owned; NULL until needed */
     struct tbd_builder *builder;   /* owned; NULL until needed */
     struct tbd_gather *gather;     /* owned; NULL until needed */
+    struct tbd_skim *skim;         /* owned; NULL until needed */
     struct tbd_areas *areas;       /* of the process's stream; owned; NULL until needed */
     struct tbd_block_table *loads; /* blocks with load events, by the trace's ids; owned */
     struct tbd_block_table *noted; /* blocks with notes at `notes`; owned */

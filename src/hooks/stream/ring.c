@@ -651,7 +651,9 @@ static uint32_t last_record_bytes(const struct tbd_ring *ring, const struct tbd_
         (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
     uint32_t id = *(const uint32_t *)(thread->entry_next - 4);
 
-    return ring->counting || id == 0 || id > head->def_count ? 0 : defs[id - 1].operand_bytes;
+    return ring->counting || ring->omits_records || id == 0 || id > head->def_count
+               ? 0
+               : defs[id - 1].operand_bytes;
 }
 
 void tbd_ring_shorten_record(struct tbd_ring *ring, struct tbd_thread *thread,

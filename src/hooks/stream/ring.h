@@ -47,7 +47,9 @@ struct tbd_ring {
     uint64_t area;
     uint64_t area_at;  /* with `area`: where the open chunk's operands begin */
     uint64_t counting; /* the area in which block entries are counted; 0: they are in the chunks */
-    uint64_t counted;  /* then: entries of it before this one are in head->passed */
+    bool
+        omits_records; /* blocks' entries have no operands, whatever their definitions say (replays) */
+    uint64_t counted;        /* then: entries of it before this one are in head->passed */
     uint64_t counting_start; /* what is not 0 in it begins here */
     uint64_t message_at;     /* where the open chunk's next entry goes: a message's */
 };

@@ -424,11 +424,13 @@ static void load_registers(struct tbd_thread *thread)
     tbd_set_fs_base(thread->regs.fs_base);
 }
 
+#define OMITS_RECORDS (TBD_PLAN_COUNTS | TBD_PLAN_ENTRIES)
+
 static void configure(uint32_t hook_set)
 {
     const struct tbd_plan_head *plan = tbd_stub.plan;
-    struct tbd_codegen_config config = { .hook_set = hook_set & ~TBD_PLAN_COUNTS,
-                                         .omits_records = hook_set & TBD_PLAN_COUNTS,
+    struct tbd_codegen_config config = { .hook_set = hook_set & ~OMITS_RECORDS,
+                                         .omits_records = hook_set & OMITS_RECORDS,
                                          .max_insns = plan->max_insns,
                                          .notes = (const void *)((const char *)plan +
                                                                  plan->notes.offset),
@@ -473,8 +475,9 @@ void tbd_stub_run(void)
     plan->report.code_changed = 0;
     tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL || plan->from;
     tbd_recording.ring.discard = tbd_stub.is_partial;
-    tbd_recording.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set & ~TBD_PLAN_COUNTS;
+    tbd_recording.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set & ~OMITS_RECORDS;
     tbd_recording.ring.counting = counting_area(plan);
+    tbd_recording.ring.omits_records = plan->hook_set & TBD_PLAN_ENTRIES;
     tbd_stub.end = plan->first_time + plan->until;
     tbd_stub.slice_end =
         plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice) : TBD_TIME_NEVER;

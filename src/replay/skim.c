@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: MIT
+/* skim.c - see skim.h
+ *
+ * A chunk is looked at in place.  If an entry's operands come with the next chunk, what is left of the first one's is copied, and the next one's
+ * after it.
+ *
+ * Invariants
+ * SKIM-1  Entries are read once.  Messages are copied before they are checked: a faulty replay process cannot change afterwards what the
+ *     window's log, and the listener, rely on.  (not checked: nothing else reads the chunk)
+ * SKIM-2  Every entry is a block of the table, or a message with a complete payload; records and messages fill the operands exactly.
+ * SKIM-3  The window ends before the first error (`damage`); the rest of its stream is skipped. (not checked: as in gather.c) */
+#include "replay/skim.h"
+
+#include "base/array.h"
+#include "base/assert.h"
+#include "base/copy_once.h"
+#include "format/window/window_make.h"
+#include "replay/full.h"
+#include "replay/record_sizes.h"
+#include "replay/replay_end.h"
+#include "replay/run_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Most operand bytes of an entry that is continued in the next chunk. */
+#define PENDING_MAX (TBD_MESSAGE_MAX_BYTES + sizeof(struct tbd_message))
+#define SHOWN_MOST  2048u /* entries that are shown to the listener at once */
+
+struct tbd_skim {
+    struct tbd_record_sizes sizes;
+    const struct tbd_skim_listener *listener; /* borrowed; NULL: none */
+    struct tbd_window *window;                /* owned until it is finished */
+    uint64_t blocks;
+    uint32_t pending; /* an entry whose operands come with the next chunk; 0: none */
+    bool is_over;
+    const char *damage; /* NULL: nothing is wrong */
+
+    const uint8_t *operands; /* of the chunk, or `rest` */
+    size_t in, have;
+    uint8_t *rest; /* malloc; owned */
+    size_t rest_bytes, rest_capacity;
+    uint8_t *scratch; /* TBD_MESSAGE_MAX_BYTES, malloc; owned */
+
+    struct tbd_log_entry *log; /* malloc; owned until finished */
+    size_t log_count, log_capacity;
+    size_t event_bytes, reads, unlogged;
+    struct tbd_gather_most most;
+    struct tbd_replay_end end;
+    uint32_t shown[SHOWN_MOST]; /* entries that the listener has not seen */
+    size_t shown_count;
+};
+
+static void drop(struct tbd_skim *s)
+{
+    tbd_window_free(s->window);
+    free(s->log);
+    s->window = NULL;
+    s->log = NULL;
+    s->log_count = s->log_capacity = 0;
+}
+
+void tbd_skim_free(struct tbd_skim *s)
+{
+    if (!s)
+        return;
+    drop(s);
+    tbd_sizes_free(&s->sizes);
+    tbd_replay_end_free(&s->end);
+    free(s->rest);
+    free(s->scratch);
+    free(s);
+}
+
+void tbd_skim_forget(struct tbd_skim *s)
+{
+    drop(s);
+    tbd_sizes_forget(&s->sizes);
+}
+
+static struct tbd_skim *skim_of(struct tbd_worker *worker)
+{
+    if (!worker->skim)
+        worker->skim = calloc(1, sizeof(*worker->skim));
+    if (worker->skim && !worker->skim->scratch)
+        worker->skim->scratch = malloc(TBD_MESSAGE_MAX_BYTES);
+    return worker->skim && worker->skim->scratch ? worker->skim : NULL;
+}
+
+static bool start(struct tbd_skim *s, struct tbd_worker *worker, uint32_t hooks)
+{
+    drop(s);
+    tbd_sizes_begin(&s->sizes, worker->consumer, hooks & TBD_PLAN_ENTRIES);
+    s->most = tbd_full_most(worker->window, hooks);
+    s->end.page_most = s->most.pages;
+    tbd_replay_end_clear(&s->end);
+    s->blocks = s->event_bytes = s->reads = s->unlogged = s->shown_count = s->rest_bytes = 0;
+    s->pending = 0;
+    s->is_over = false;
+    s->damage = NULL;
+    s->window = tbd_window_new(tbd_consumer_table(worker->consumer));
+    if (!s->window)
+        return false;
+    s->window->first_time = worker->window->first_time;
+    s->window->regs.thread = worker->window->regs.thread;
+    return true;
+}
+
+static enum tbd_status wrong(struct tbd_skim *s, const char *what)
+{
+    s->damage = what;
+    return TBD_OK;
+}
+
+/* ---- the listener ---- */
+
+static bool show(struct tbd_skim *s)
+{
+    size_t count = s->shown_count;
+
+    s->shown_count = 0;
+    return !count || s->listener->entries(s->listener->context, s->shown, count);
+}
+
+static bool show_message(struct tbd_skim *s, uint32_t kind, const uint8_t *payload, uint32_t bytes)
+{
+    return !s->listener ||
+           (show(s) && s->listener->message(s->listener->context, kind, payload, bytes));
+}
+
+/* ---- blocks ---- */
+
+/* Takes block entries, four at a time; stops before four of which one is not a usual block. */
+static size_t take_fours(struct tbd_skim *s, const volatile uint32_t *from, size_t count)
+{
+    const uint64_t *words = s->sizes.words;
+    const uint32_t mask = s->sizes.mask;
+    const size_t have = s->have;
+    uint32_t *shown = s->listener ? s->shown + s->shown_count : NULL;
+    size_t in = s->in, i;
+
+    for (i = 0; i + TBD_SIZES_AT_ONCE <= count; i += TBD_SIZES_AT_ONCE) {
+        uint32_t a = from[i], b = from[i + 1], c = from[i + 2], d = from[i + 3];
+        uint64_t k, l, m, n, bytes;
+
+        if ((a | b | c | d) > mask)
+            break;
+        k = words[a];
+        l = words[b];
+        m = words[c];
+        n = words[d];
+        bytes = tbd_sizes_operand_bytes(k + l + m + n);
+        if (tbd_sizes_is_none(k | l | m | n) || bytes > have - in)
+            break;
+        in += bytes;
+        if (!shown)
+            continue;
+        shown[i] = (uint32_t)k;
+        shown[i + 1] = (uint32_t)l;
+        shown[i + 2] = (uint32_t)m;
+        shown[i + 3] = (uint32_t)n;
+    }
+    s->in = in;
+    s->shown_count += s->listener ? i : 0;
+    return i;
+}
+
+/* Takes block entries up to the next message, the first impossible one, or as many as can be shown. */
+static size_t take_some(struct tbd_skim *s, const volatile uint32_t *from, size_t count)
+{
+    size_t most =
+        s->listener && count > SHOWN_MOST - s->shown_count ? SHOWN_MOST - s->shown_count : count;
+    size_t i = take_fours(s, from, most);
+
+    for (; i < most; i++) {
+        uint32_t entry = from[i];
+        uint64_t word = tbd_sizes_of(&s->sizes, entry);
+
+        if (tbd_sizes_is_none(word) || tbd_sizes_operand_bytes(word) > s->have - s->in)
+            break;
+        s->in += tbd_sizes_operand_bytes(word);
+        if (s->listener)
+            s->shown[s->shown_count++] = (uint32_t)word;
+    }
+    s->blocks += i;
+    if (i)
+        tbd_replay_end_go_on(&s->end);
+    return i;
+}
+
+/* ---- messages ---- */
+
+static enum tbd_status put_log(struct tbd_skim *s, uint32_t kind, const uint8_t *payload,
+                               uint32_t bytes)
+{
+    struct tbd_message head = { kind, bytes };
+    uint8_t *copy;
+
+    s->event_bytes += bytes;
+    if (s->log_count >= s->most.events || s->event_bytes > s->most.event_bytes)
+        return wrong(s, "more messages than play had");
+    copy = tbd_window_memory(s->window, sizeof(head) + bytes);
+    if (!copy || !tbd_array_grow(&s->log, s->log_count, &s->log_capacity, sizeof(*s->log)))
+        return TBD_NOMEM;
+    memcpy(copy, &head, sizeof(head));
+    memcpy(copy + sizeof(head), payload, bytes);
+    s->log[s->log_count++] =
+        (struct tbd_log_entry){ .time = s->blocks, .message = (const void *)copy };
+    return TBD_OK;
+}
+
+static enum tbd_status take_read(struct tbd_skim *s, const uint8_t *payload)
+{
+    struct tbd_msg_read read;
+
+    memcpy(&read, payload, sizeof(read));
+    if (!read.bytes || read.address >= TBD_USER_END || read.bytes > TBD_USER_END - read.address)
+        return wrong(s, "an impossible load");
+    if (s->reads++ >= s->most.reads)
+        return wrong(s, "more loads of special instructions than play can have had");
+    return TBD_OK;
+}
+
+static enum tbd_status take_unlogged(struct tbd_skim *s, uint32_t bytes)
+{
+    if (bytes > TBD_UNLOGGED_MOST_BYTES)
+        return wrong(s, "an impossible instruction that play has not logged");
+    if (s->unlogged++ >= s->most.unlogged)
+        return wrong(s, "more instructions that play has not logged than there can be");
+    return TBD_OK;
+}
+
+/* The payload is our own copy. */
+static enum tbd_status take_event(struct tbd_skim *s, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    enum tbd_status status;
+
+    if (!tbd_message_check(kind, payload, bytes))
+        return wrong(s, "a message that is too short");
+    status = kind == TBD_MSG_READ       ? take_read(s, payload)
+             : kind == TBD_MSG_UNLOGGED ? take_unlogged(s, bytes)
+                                        : put_log(s, kind, payload, bytes);
+    if (status || s->damage)
+        return status;
+    if (kind != TBD_MSG_READ)
+        tbd_replay_end_go_on(&s->end);
+    return show_message(s, kind, payload, bytes) ? TBD_OK : TBD_NOMEM;
+}
+
+/* Takes a message that is no event.  Play has already sent the others of these. */
+static enum tbd_status take_state(struct tbd_skim *s, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    const char *what = NULL;
+    enum tbd_status status;
+
+    if (tbd_replay_end_takes(kind)) {
+        status = tbd_replay_end_take(&s->end, s->window, kind, payload, bytes, &what);
+        return what ? wrong(s, what) : status;
+    }
+    return tbd_replay_end_ignores(kind) ? TBD_OK : wrong(s, "a message of unknown kind");
+}
+
+/* TBD_NOTFOUND: it has not arrived yet. */
+static enum tbd_status take_message(struct tbd_skim *s, uint32_t kind)
+{
+    size_t left = s->have - s->in;
+    const uint8_t *payload;
+    struct tbd_message head;
+
+    if (left < sizeof(head))
+        return TBD_NOTFOUND;
+    tbd_copy_once(&head, s->operands + s->in, sizeof(head));
+    if (head.kind != kind)
+        return wrong(s, "a message of another kind");
+    if (head.bytes > left - sizeof(head))
+        return TBD_NOTFOUND;
+    payload = s->operands + s->in + sizeof(head);
+    s->in += sizeof(head) + head.bytes;
+    if (!tbd_message_is_event(kind))
+        return take_state(s, kind, payload, head.bytes);
+    if (head.bytes > TBD_MESSAGE_MAX_BYTES)
+        return wrong(s, "a message that is too long");
+    memcpy(s->scratch, payload, head.bytes);
+    return take_event(s, kind, s->scratch, head.bytes);
+}
+
+/* ---- chunks ---- */
+
+/* Takes one entry that is a message, or a block that take_some() has left. */
+static enum tbd_status take_one(struct tbd_skim *s, uint32_t entry)
+{
+    enum tbd_status status = TBD_NOTFOUND;
+
+    if (take_some(s, &entry, 1))
+        return TBD_OK;
+    if (entry & TBD_ENTRY_MESSAGE)
+        status = take_message(s, entry & ~TBD_ENTRY_MESSAGE);
+    else if (tbd_sizes_is_none(tbd_sizes_of(&s->sizes, entry)))
+        return wrong(s, tbd_sizes_why_not(&s->sizes, entry));
+    if (status != TBD_NOTFOUND)
+        return status;
+    s->pending = entry;
+    return TBD_OK;
+}
+
+/* Takes all entries; the operands of the last one may come with the next chunk. */
+static enum tbd_status take_entries(struct tbd_skim *s, const volatile uint32_t *from, size_t count)
+{
+    enum tbd_status status = TBD_OK;
+    size_t i = 0;
+
+    while (i < count && !status && !s->damage && !s->pending) {
+        i += take_some(s, from + i, count - i);
+        if (s->shown_count == SHOWN_MOST)
+            status = show(s) ? TBD_OK : TBD_NOMEM;
+        else if (i < count)
+            status = take_one(s, from[i++]);
+    }
+    if (s->pending && i < count)
+        wrong(s, "a record outside the operands");
+    return status;
+}
+
+static bool keep_rest(struct tbd_skim *s, const uint8_t *bytes, size_t count)
+{
+    if (!tbd_array_reserve(&s->rest, s->rest_bytes + count, &s->rest_capacity, 1))
+        return false;
+    memmove(s->rest + s->rest_bytes, bytes, count);
+    s->rest_bytes += count;
+    return true;
+}
+
+static enum tbd_status look(struct tbd_skim *s, const struct tbd_chunk_view *chunk)
+{
+    enum tbd_status status = TBD_OK;
+    uint32_t pending = s->pending;
+
+    s->in = 0;
+    s->pending = 0;
+    if (pending)
+        status = take_entries(s, &pending, 1);
+    if (!status && s->pending)
+        return wrong(s, "a record outside the operands");
+    if (!status)
+        status = take_entries(s, chunk->entries, chunk->entry_count);
+    TBD_INVARIANT("SKIM-2", s->in <= s->have);
+    if (!status && !s->damage && s->have - s->in > (s->pending ? PENDING_MAX : 0))
+        return wrong(s, "operands without an entry");
+    return status;
+}
+
+static enum tbd_status take_chunk(struct tbd_skim *s, const struct tbd_chunk_view *chunk)
+{
+    size_t left;
+    enum tbd_status status;
+
+    if (s->damage)
+        return TBD_OK;
+    s->operands = chunk->operands;
+    s->have = chunk->operand_bytes;
+    if (s->rest_bytes) {
+        if (!keep_rest(s, chunk->operands, chunk->operand_bytes))
+            return TBD_NOMEM;
+        s->operands = s->rest;
+        s->have = s->rest_bytes;
+    }
+    status = look(s, chunk);
+    left = s->have - s->in;
+    s->rest_bytes = 0;
+    if (!status && !s->damage && left && !keep_rest(s, s->operands + s->in, left))
+        return TBD_NOMEM;
+    return status;
+}
+
+static enum tbd_status take_chunks(struct tbd_skim *s, struct tbd_error *why)
+{
+    while (!s->is_over) {
+        struct tbd_chunk_view chunk;
+        enum tbd_status status = tbd_consumer_peek(s->sizes.consumer, &chunk, why);
+
+        if (!status && !tbd_sizes_take_definitions(&s->sizes))
+            status = TBD_NOMEM;
+        if (!status)
+            status = take_chunk(s, &chunk);
+        if (status)
+            return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
+        s->is_over = chunk.ends_window;
+        tbd_consumer_pass(s->sizes.consumer);
+    }
+    return TBD_OK;
+}
+
+/* ---- the window ---- */
+
+static enum tbd_status begin(void *context, struct tbd_error *why)
+{
+    struct tbd_full *full = context;
+    enum tbd_status status = tbd_full_begin(full, why);
+    struct tbd_skim *s = skim_of(full->worker);
+
+    if (status)
+        return status;
+    if (!s || !start(s, full->worker, full->hooks))
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    s->listener = full->listener;
+    return TBD_OK;
+}
+
+static enum tbd_status take(void *context, struct tbd_error *why)
+{
+    struct tbd_full *full = context;
+    struct tbd_process *process = &full->worker->process;
+
+    process->seen_published = __atomic_load_n(process->published, __ATOMIC_ACQUIRE);
+    return tbd_full_judge(take_chunks(full->worker->skim, why), why);
+}
+
+static bool make_window(struct tbd_skim *s, struct tbd_window *window)
+{
+    struct tbd_log_entry *log = s->log;
+    size_t count = s->log_count;
+
+    s->log = NULL;
+    s->log_count = s->log_capacity = 0;
+    if (log && !tbd_window_adopt(window, log))
+        return false;
+    window->log = log;
+    window->log_count = count;
+    window->blocks = s->blocks;
+    return tbd_replay_end_finish(&s->end, window, s->blocks, (uint32_t)count);
+}
+
+static enum tbd_status finish(struct tbd_full *full, struct tbd_window **out,
+                              struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_skim *s = full->worker->skim;
+    struct tbd_window *window = s->window;
+
+    if (!s->is_over)
+        return tbd_process_error(why, TBD_STUBDIED, "the window's stream has no end");
+    if (!s->damage && (s->pending || s->rest_bytes))
+        wrong(s, "operands without an entry");
+    if (s->damage) {
+        window->blocks = s->blocks;
+        if (divergence)
+            tbd_full_fill_damage(full->worker, window, s->damage, divergence);
+        return tbd_process_error(why, TBD_DIVERGED, "%s", s->damage);
+    }
+    if ((s->listener && !show(s)) || !make_window(s, window))
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    s->window = NULL;
+    window->index = full->worker->window->index;
+    window->number = full->worker->window->number;
+    *out = window;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_skim_window(struct tbd_worker *worker, uint32_t hooks,
+                                const struct tbd_skim_listener *listener, struct tbd_window **out,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_full full = {
+        .worker = worker, .hooks = hooks, .skims = true, .listener = listener
+    };
+    struct tbd_run_consumer consumer = { .begin = begin, .take = take, .context = &full };
+    enum tbd_status status = tbd_run_plan(worker, hooks, NULL, 0, &consumer, divergence, why);
+
+    *out = NULL;
+    if (!status)
+        status = finish(&full, out, divergence, why);
+    if (worker->skim)
+        drop(worker->skim);
+    return status;
+}

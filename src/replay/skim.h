@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+/* skim.h - a window is replayed, and its events are checked and counted, but not kept
+ *
+ * The alternative to gather.h for whoever looks at each event once, or only compares ends: what a chunk of the stream has is still in the
+ * processor's caches when it is looked at, and is not written to memory again.  A long window needs no slices, as nothing of it is
+ * in memory but its log and its end.
+ *
+ * Context: ORG; one thread each. */
+#ifndef TBD_REPLAY_SKIM_H
+#define TBD_REPLAY_SKIM_H
+
+#include "replay/worker.h"
+
+struct tbd_skim;
+void tbd_skim_free(struct tbd_skim *skim); /* NULL is fine */
+/* Called before the worker's consumer is freed. */
+void tbd_skim_forget(struct tbd_skim *skim);
+
+/* Replays worker->window with `hooks` (with TBD_PLAN_ENTRIES: its entries and messages alone).  *out, owned by the caller, has the log, the
+ * number of blocks and the end state, but no events; the contents of its dirty pages are borrowed until the worker's next window.  `listener` may be
+ * NULL.  TBD_DIVERGED fills *divergence. */
+TBD_MUST_CHECK enum tbd_status
+tbd_skim_window(struct tbd_worker *worker, uint32_t hooks, const struct tbd_skim_listener *listener,
+                struct tbd_window **out, struct tbd_divergence *divergence, struct tbd_error *why);
+
+#endif
