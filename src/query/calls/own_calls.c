@@ -69,10 +69,14 @@ bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *event
     return event->type == TBD_EVENT_FUNC_ENTER ? add_entry(list, event) : add_return(list, event);
 }
 
-bool tbd_own_calls_gather(void **batch, const struct tbd_event *event)
+bool tbd_own_calls_gather(void *context, struct tbd_session *session, void **batch,
+                          const struct tbd_event *event, uint64_t count)
 {
     struct tbd_call_list *list = *batch;
 
+    (void)context;
+    (void)session;
+    (void)count; /* one */
     if (list == NULL)
         *batch = list = calloc(1, sizeof(*list));
     return list != NULL && list->count < GATHERED_MAX && list->return_count < GATHERED_MAX &&

@@ -22,7 +22,8 @@ bool tbd_own_calls_fit(const struct tbd_command_run *run, const struct tbd_quest
 bool tbd_own_calls_add(struct tbd_call_list *list, const struct tbd_event *event);
 /* For a search whose workers add what one window has to a list of its own (tbd_search.gather), which is added as a whole
  * then. */
-bool tbd_own_calls_gather(void **batch, const struct tbd_event *event);
+bool tbd_own_calls_gather(void *context, struct tbd_session *session, void **batch,
+                          const struct tbd_event *event, uint64_t count);
 bool tbd_own_calls_merge(struct tbd_call_list *list, struct tbd_call_list *batch);
 void tbd_own_calls_drop(void *batch);
 /* By position; what came twice, because windows were searched twice, is there once. */

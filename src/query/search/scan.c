@@ -147,14 +147,18 @@ void tbd_scan_deliver_insns(struct tbd_scan *scan, uint32_t last)
     }
 }
 
-static bool is_function(const struct tbd_scan *scan, uint64_t target)
+bool tbd_scan_is_function(struct tbd_symbols *symbols, uint32_t window, uint64_t target)
 {
     struct tbd_symbol symbol;
 
-    if (!scan->waiting.by_jump || scan->symbols == NULL)
-        return true;
-    return !tbd_symbols_at(scan->symbols, scan->window->index, target, &symbol) ||
+    return symbols == NULL || !tbd_symbols_at(symbols, window, target, &symbol) ||
            symbol.name == NULL || (symbol.start == target && !symbol.is_part);
+}
+
+static bool is_function(const struct tbd_scan *scan, uint64_t target)
+{
+    return !scan->waiting.by_jump ||
+           tbd_scan_is_function(scan->symbols, scan->window->index, target);
 }
 
 /* A jump of an import stub, or of the loader that binds it (_dl_runtime_resolve). */

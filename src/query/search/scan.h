@@ -119,6 +119,9 @@ void tbd_scan_run(struct tbd_scan *scan);
 /* Where a walk starts if it needs nothing from before but `callers`: at the block before the span. */
 uint64_t tbd_scan_start_time(const struct tbd_scan *scan);
 
+/* May a jump of an import stub, or a tail call, to `target` enter a function there? */
+bool tbd_scan_is_function(struct tbd_symbols *symbols, uint32_t window, uint64_t target);
+
 /* Could ops of this block be events of `type`?  Always for block_entry; for loads only a replay
  * tells. */
 bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type);

@@ -29,7 +29,7 @@ static bool has_call(const struct tbd_block *block)
     return false;
 }
 
-static bool leads_on(const struct tbd_block *block)
+bool tbd_scan_leads_on(const struct tbd_block *block)
 {
     switch ((enum tbd_end)block->def.end) {
     case TBD_END_LIMIT:
@@ -46,22 +46,22 @@ static uint64_t last_pc(const struct tbd_block *block)
     return block->def.start + block->def.last_insn;
 }
 
-static bool function_at(const struct tbd_scan *scan, uint64_t pc, struct tbd_symbol *out)
-{
-    return scan->symbols != NULL && tbd_symbols_at(scan->symbols, scan->window->index, pc, out);
-}
-
-/* Is `from` in the function that begins at `start`, or in a part of it that was moved away? */
-static bool is_inside(const struct tbd_scan *scan, uint64_t from, uint64_t start)
+bool tbd_scan_is_inside(struct tbd_symbols *symbols, uint32_t window, uint64_t from, uint64_t start)
 {
     struct tbd_symbol there, here;
 
-    if (!function_at(scan, start, &there) || (from >= there.start && from < there.end))
+    if (symbols == NULL || !tbd_symbols_at(symbols, window, start, &there) ||
+        (from >= there.start && from < there.end))
         return true;
-    if (!function_at(scan, from, &here) || !here.is_part)
+    if (!tbd_symbols_at(symbols, window, from, &here) || !here.is_part)
         return false;
-    tbd_symbols_to_whole(scan->symbols, scan->window->index, &here);
+    tbd_symbols_to_whole(symbols, window, &here);
     return here.start == start;
+}
+
+static bool is_inside(const struct tbd_scan *scan, uint64_t from, uint64_t start)
+{
+    return tbd_scan_is_inside(scan->symbols, scan->window->index, from, start);
 }
 
 /* ---- entries inside a window ---- */
@@ -206,7 +206,7 @@ void tbd_scan_meet_jump(struct tbd_scan *scan)
         return;
     }
     before = take_before(scan);
-    if (before == NULL || !leads_on(before))
+    if (before == NULL || !tbd_scan_leads_on(before))
         return;
     event = make_entry(scan, last_pc(before));
     if (is_inside(scan, event.from, event.pc))
@@ -227,7 +227,7 @@ void tbd_scan_hold_jump(struct tbd_scan *scan, uint64_t back)
 {
     const struct tbd_block *before = tbd_window_block(scan->window, scan->way.block);
 
-    if (before != NULL && leads_on(before)) {
+    if (before != NULL && tbd_scan_leads_on(before)) {
         scan->way.held = scan->way.block;
         scan->way.held_back = back;
     }
@@ -249,7 +249,7 @@ bool tbd_scan_may_meet(const struct tbd_window *window, const uint8_t *blocks, u
         if (i == 0 || (entries[i - 1] & TBD_ENTRY_MESSAGE) != 0)
             return true;
         before = tbd_window_block(window, entries[i - 1]);
-        if (before != NULL && leads_on(before))
+        if (before != NULL && tbd_scan_leads_on(before))
             return true;
     }
     return false;
@@ -264,8 +264,8 @@ void tbd_scan_meet_end(struct tbd_scan *scan)
     uint64_t start = window->end_regs.rip;
     struct tbd_event event;
 
-    if (!window->complete || window->end_thread_count != 0 || before == NULL || !leads_on(before) ||
-        scan->symbols == NULL ||
+    if (!window->complete || window->end_thread_count != 0 || before == NULL ||
+        !tbd_scan_leads_on(before) || scan->symbols == NULL ||
         !tbd_symbols_is_function_start(scan->symbols, window->index, start) ||
         is_inside(scan, last_pc(before), start))
         return;

@@ -11,6 +11,11 @@
 
 /* Does the window begin with several threads?  Then it has the entries to which jumps of the window before lead. */
 bool tbd_scan_starts_threads(const struct tbd_window *window);
+/* May it lead to a function, other than by a call? */
+bool tbd_scan_leads_on(const struct tbd_block *block);
+/* Is `from` in the function that begins at `start`, or in a part of it that was moved away? */
+bool tbd_scan_is_inside(struct tbd_symbols *symbols, uint32_t window, uint64_t from,
+                        uint64_t start);
 /* May a walk over the window meet an entry without operands?  `blocks` as in struct tbd_scan, below `count`. */
 bool tbd_scan_may_meet(const struct tbd_window *window, const uint8_t *blocks, uint32_t count);
 /* With makes_operands, at a block to which the waiting call leads. */

@@ -6,6 +6,7 @@
  * all workers search the others, and all windows where all events are wanted (search_pool.c). Names of functions and modules are bound again
  * whenever the mapped modules change. */
 #include "query/search/search_private.h"
+#include "query/search/search_tally.h"
 
 #include "format/files/large_buffers.h"
 #include "query/condition/window_names.h"
@@ -316,12 +317,29 @@ enum tbd_status tbd_search_slice(struct tbd_search_run *run, const struct tbd_se
     return tbd_is_interrupted() ? TBD_INTERRUPTED : status;
 }
 
+/* Counted by place if that is all that is wanted, and can be had; else event by event. */
+static enum tbd_status search_events(struct tbd_search_run *run, uint32_t index)
+{
+    struct tbd_session *session = run->session;
+    double begin = tbd_progress_now();
+    enum tbd_status status = tbd_search_tally(run, index);
+    uint32_t slices;
+
+    session->stats.open_s += tbd_progress_now() - begin;
+    if (tbd_is_interrupted())
+        return TBD_INTERRUPTED;
+    if (status == TBD_OK || status == TBD_NOMEM)
+        return status;
+    slices = tbd_session_slices(session, index, run->question->type == TBD_EVENT_LOAD);
+    return slices > 1 ? tbd_search_slices(run, index, slices)
+                      : tbd_search_slice(run, &(struct tbd_session_slice){ .window = index });
+}
+
 enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
 {
     struct tbd_session *session = run->session;
     struct tbd_session_stats *stats = &session->stats;
     enum tbd_status status = bind_window(run, index);
-    uint32_t slices;
 
     if (status != TBD_OK)
         return status;
@@ -330,9 +348,7 @@ enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
         return status;
     if (run->question->searched != NULL)
         run->question->searched[index] = 1;
-    slices = tbd_session_slices(session, index, run->question->type == TBD_EVENT_LOAD);
-    status = slices > 1 ? tbd_search_slices(run, index, slices)
-                        : tbd_search_slice(run, &(struct tbd_session_slice){ .window = index });
+    status = search_events(run, index);
     if (status != TBD_NOWINDOW && tbd_session_is_of_window(status)) {
         tbd_session_leave_out(session, index, status);
         status = TBD_NOWINDOW;

@@ -28,12 +28,16 @@ struct tbd_search {
                   FILE *out);
     bool (*take)(void *context, const char *bytes, size_t size, uint64_t events);
     /* May be set with `each`, where all that it makes of an event is an element of a list.  Workers `gather` the events of a
-     * window in a batch, which begins as NULL; false: no memory, or too many, and `each` gets this window's.  The
+     * window in a batch, which begins as NULL, each with a session of its own; false: no memory, or too many, and `each` gets this window's.  The
      * search's own thread gets the batches in order, and `merge`s them, which leaves what is to be dropped; false stops
      * it. */
-    bool (*gather)(void **batch, const struct tbd_event *event);
+    bool (*gather)(void *context, struct tbd_session *session, void **batch,
+                   const struct tbd_event *event, uint64_t count);
     bool (*merge)(void *context, void *batch);
     void (*drop)(void *batch);
+    /* May be set with all of these, where nothing matters of an event but its type, thread and instruction, and no order: then many events that are
+     * equal in these may come as one, with their number, to `each_many`, or to `gather` (search_tally.c). */
+    bool (*each_many)(void *context, const struct tbd_event *event, uint64_t count);
 };
 
 /* Finds the n-th event (question->count): TBD_OK and *out, or TBD_NOTFOUND, and *out_found says how

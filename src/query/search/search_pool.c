@@ -127,7 +127,8 @@ static bool keep(struct result *result, const struct tbd_event *event)
     if (result->search->gather == NULL)
         return tbd_kept_events_add(&result->kept, event);
     result->of_type += event->type == result->type;
-    return result->search->gather(&result->batch, event);
+    return result->search->gather(result->search->each_context, result->session, &result->batch,
+                                  event, 1);
 }
 
 static bool keep_event(void *context, const struct tbd_event *event)
@@ -146,8 +147,25 @@ static bool keep_event(void *context, const struct tbd_event *event)
     return true;
 }
 
+/* The same of many events at once. */
+static bool keep_many(void *context, const struct tbd_event *event, uint64_t count)
+{
+    struct result *result = context;
+    const struct tbd_search *search = result->search;
+
+    result->of_type += count;
+    if (result->is_kept &&
+        !search->gather(search->each_context, result->session, &result->batch, event, count))
+        drop_events(result);
+    result->matches += count;
+    return true;
+}
+
+/* A batch of numbers is small, however many events it counts. */
 static size_t kept_bytes(const struct result *result)
 {
+    if (result->search != NULL && result->search->each_many != NULL)
+        return result->text_bytes;
     return result->text_bytes + (result->batch == NULL ? 0 : result->matches * GATHERED);
 }
 
@@ -225,7 +243,9 @@ static void *help(void *argument)
     struct tbd_search search = { .session = &helper->session,
                                  .question = &helper->question,
                                  .error = &helper->error,
-                                 .each = pool->run->search->each == NULL ? NULL : keep_event };
+                                 .each = pool->run->search->each == NULL ? NULL : keep_event,
+                                 .each_many =
+                                     pool->run->search->each_many == NULL ? NULL : keep_many };
     struct tbd_search_run run = { .search = &search,
                                   .session = &helper->session,
                                   .question = &helper->question,

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT
+/* search_tally.c - counts the events of a window at each place, without the window's events in memory
+ *
+ * A question that only counts needs of an event no more than where it was. How often that was follows from how often each block was entered, and
+ * for entries of functions from which block was entered before it: so a replay shows block entries (replay/replay.h), and no operands, and what
+ * scan.c would find event by event is added up by block. Entries that a jump leads to are added up by the two blocks.
+ *
+ * Windows with signals, faults and several threads are left to scan.c: there the block before is not the one that leads to an entry, and blocks
+ * may not run to their end.
+ *
+ * SEARCH_TALLY-1  The numbers are those of a walk (scan.c). (not checked: test_tally compares them) */
+#include "query/search/search_tally.h"
+
+#include "format/reading/window_read.h"
+#include "format/window/window_make.h"
+#include "query/search/scan_jumps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a block may lead to, and what it may be entered by. */
+#define BY_CALL 1u
+#define BY_STUB 2u /* a jump with operands, as an import stub's, waits like a call */
+#define BY_JUMP 4u
+
+#define PAIRS_LEAST 1024u /* a power of two */
+
+/* A block that begins a function, and the one before it, which may have jumped there. */
+struct tally_pair {
+    uint32_t before, entered; /* 0: free */
+    uint64_t count;
+};
+
+struct place_tally {
+    struct tbd_search_run *run;
+    uint32_t window;
+    uint32_t count;     /* ids are below it */
+    bool is_of_entries; /* of functions */
+    uint8_t *leads;     /* by id: BY_* ; owned, as all that follows */
+    uint8_t *wants;     /* by id: likewise */
+    uint64_t *entered;  /* by id: entries of the block; of functions those by calls */
+    uint64_t *by_stub;  /* by id */
+    uint64_t *written;  /* by id: stores by the kernel, or the engine, at its last instruction */
+    struct tally_pair *pairs;
+    size_t pair_count, pair_capacity;
+    uint32_t last;          /* the block entered last; 0: none */
+    struct tbd_event event; /* what all events have in common */
+};
+
+/* ---- may it be done so? ---- */
+
+/* Blocks run to their end, in one thread, and the block before leads to the next one. */
+static bool is_plain_message(uint32_t kind)
+{
+    switch (kind) {
+    case TBD_MSG_SYSCALL:
+    case TBD_MSG_SPECIAL:
+    case TBD_MSG_READ:
+    case TBD_MSG_UNLOGGED:
+    case TBD_MSG_SHARED:
+    case TBD_MSG_MAPPED:
+    case TBD_MSG_CUT:
+    case TBD_MSG_TRANSLATED: return true;
+    default: return false;
+    }
+}
+
+static bool is_plain_window(const struct tbd_window *window)
+{
+    if (!window->complete || window->thread_count != 0 || window->end_thread_count != 0 ||
+        window->called_count != 0)
+        return false;
+    for (size_t i = 0; i < window->log_count; i++) {
+        if (!is_plain_message(tbd_message_kind(window->log[i].message)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_countable(enum tbd_event_type type)
+{
+    return type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT ||
+           type == TBD_EVENT_BLOCK_ENTRY || type == TBD_EVENT_STORE;
+}
+
+static bool is_plain_question(const struct tbd_search_run *run)
+{
+    const struct tbd_question *question = run->question;
+
+    return is_countable(question->type) && run->where == NULL && question->skips_operands &&
+           !question->keeps_frames && !question->with_returns && !question->own_returns &&
+           !question->every_return && !run->plan.has_range && !run->plan.has_pc &&
+           run->span.from_start && run->span.to_end;
+}
+
+/* A window whose events are in its files is walked. */
+static bool needs_replay(const struct tbd_search_run *run, uint32_t window)
+{
+    return tbd_trace_window(run->session->trace, window)->level < TBD_LEVEL_EVENTS;
+}
+
+/* ---- what leads where ---- */
+
+static uint8_t lead_of(const struct tbd_block *block)
+{
+    const struct tbd_op *call = NULL;
+
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        if (block->ops[i].kind == TBD_OP_CALL)
+            call = &block->ops[i];
+    }
+    if (call != NULL)
+        return (call->flags & TBD_OPF_TAIL) != 0 ? BY_STUB : BY_CALL;
+    return tbd_scan_leads_on(block) ? BY_JUMP : 0;
+}
+
+static uint8_t wants_of(const struct place_tally *t, uint32_t id)
+{
+    const struct tbd_search_plan *plan = &t->run->plan;
+    uint8_t planned;
+
+    if (plan->blocks == NULL)
+        return BY_CALL | BY_STUB;
+    planned = id < plan->block_count ? plan->blocks[id] : 0;
+    return ((planned & ~TBD_PLAN_NO_ENTRY) != 0 ? BY_CALL | BY_STUB : 0) |
+           (plan->has_jumped && (planned & TBD_PLAN_JUMPED) != 0 ? BY_JUMP : 0);
+}
+
+static bool prepare(struct place_tally *t)
+{
+    const struct tbd_trace *trace = t->run->session->trace;
+
+    t->count = tbd_trace_block_count(trace) + 1;
+    t->entered = calloc(t->count, sizeof(*t->entered));
+    t->by_stub = calloc(t->count, sizeof(*t->by_stub));
+    t->written = calloc(t->count, sizeof(*t->written));
+    t->leads = calloc(t->count, 1);
+    t->wants = calloc(t->count, 1);
+    t->pairs = calloc(PAIRS_LEAST, sizeof(*t->pairs));
+    t->pair_capacity = PAIRS_LEAST;
+    if (t->entered == NULL || t->by_stub == NULL || t->written == NULL || t->leads == NULL ||
+        t->wants == NULL || t->pairs == NULL)
+        return false;
+    for (uint32_t id = 1; id < t->count && t->is_of_entries; id++) {
+        const struct tbd_block *block = tbd_trace_block(trace, id);
+
+        t->leads[id] = block == NULL ? 0 : lead_of(block);
+        t->wants[id] = wants_of(t, id);
+    }
+    return true;
+}
+
+static void release(struct place_tally *t)
+{
+    free(t->entered);
+    free(t->by_stub);
+    free(t->written);
+    free(t->leads);
+    free(t->wants);
+    free(t->pairs);
+}
+
+/* ---- while it is replayed ---- */
+
+static struct tally_pair *place_of(const struct place_tally *t, uint32_t before, uint32_t entered)
+{
+    uint64_t hash = ((uint64_t)before << 32 | entered) * 0x9e3779b97f4a7c15ull;
+    size_t i = (size_t)(hash >> 32) & (t->pair_capacity - 1);
+
+    while (t->pairs[i].entered != 0 &&
+           (t->pairs[i].before != before || t->pairs[i].entered != entered))
+        i = (i + 1) & (t->pair_capacity - 1);
+    return &t->pairs[i];
+}
+
+static bool grow_pairs(struct place_tally *t)
+{
+    struct place_tally old = *t;
+
+    t->pairs = calloc(2 * old.pair_capacity, sizeof(*t->pairs));
+    if (t->pairs == NULL) {
+        t->pairs = old.pairs;
+        return false;
+    }
+    t->pair_capacity = 2 * old.pair_capacity;
+    for (size_t i = 0; i < old.pair_capacity; i++) {
+        if (old.pairs[i].entered != 0)
+            *place_of(t, old.pairs[i].before, old.pairs[i].entered) = old.pairs[i];
+    }
+    free(old.pairs);
+    return true;
+}
+
+static bool add_pair(struct place_tally *t, uint32_t before, uint32_t entered)
+{
+    struct tally_pair *pair = place_of(t, before, entered);
+
+    if (pair->entered == 0) {
+        if (2 * t->pair_count >= t->pair_capacity && !grow_pairs(t))
+            return false;
+        pair = place_of(t, before, entered);
+        *pair = (struct tally_pair){ .before = before, .entered = entered };
+        t->pair_count++;
+    }
+    pair->count++;
+    return true;
+}
+
+static bool add_entry(struct place_tally *t, uint32_t before, uint32_t id, uint8_t by)
+{
+    if ((by & BY_JUMP) != 0)
+        return add_pair(t, before, id);
+    t->entered[id] += (by & BY_CALL) != 0;
+    t->by_stub[id] += (by & BY_STUB) != 0;
+    return true;
+}
+
+static bool count_entries_of_functions(struct place_tally *t, const uint32_t *ids, size_t count)
+{
+    const uint8_t *leads = t->leads, *wants = t->wants;
+    uint32_t before = t->last;
+    bool good = true;
+
+    for (size_t i = 0; i < count && good; i++) {
+        uint32_t id = ids[i];
+        uint8_t by;
+
+        if (id >= t->count)
+            return false;
+        by = leads[before] & wants[id];
+        if (by != 0)
+            good = add_entry(t, before, id, by);
+        before = id;
+    }
+    t->last = before;
+    return good;
+}
+
+static bool count_blocks(void *context, const uint32_t *ids, size_t count)
+{
+    struct place_tally *t = context;
+
+    if (t->is_of_entries)
+        return count_entries_of_functions(t, ids, count);
+    for (size_t i = 0; i < count; i++) {
+        if (ids[i] >= t->count)
+            return false;
+        t->entered[ids[i]]++;
+    }
+    t->last = ids[count - 1];
+    return true;
+}
+
+/* Writes by the kernel, or by the engine on the program's behalf, are stores of the block's last instruction. */
+static bool count_writes(void *context, uint32_t kind, const uint8_t *payload, uint32_t bytes)
+{
+    struct place_tally *t = context;
+    struct tbd_write_cursor writes;
+    struct tbd_write_view view;
+
+    if (t->run->question->type != TBD_EVENT_STORE || t->last == 0 ||
+        (kind != TBD_MSG_SYSCALL && kind != TBD_MSG_SPECIAL && kind != TBD_MSG_UNLOGGED))
+        return true;
+    tbd_writes_first(kind, payload, bytes, &writes);
+    while (tbd_writes_next(&writes, &view))
+        t->written[t->last]++;
+    return true;
+}
+
+/* ---- the events ---- */
+
+static void emit(struct place_tally *t, uint32_t block, uint64_t pc, uint64_t count)
+{
+    struct tbd_search_run *run = t->run;
+
+    if (count == 0 || run->is_stopped)
+        return;
+    t->event.block = block;
+    t->event.pc = pc;
+    run->total += count;
+    run->found = t->event;
+    run->is_stopped = !run->search->each_many(run->search->each_context, &t->event, count);
+}
+
+static void emit_at(struct place_tally *t, uint32_t id, uint32_t insn, uint64_t count)
+{
+    struct tbd_block_insn found;
+    uint64_t pc = tbd_trace_block(t->run->session->trace, id)->def.start;
+
+    if (count != 0 && insn != 0 && tbd_disas_insn(t->run->session->disas, id, insn, &found))
+        pc = found.pc;
+    emit(t, id, pc, count);
+}
+
+static void emit_ops(struct place_tally *t, uint32_t id, const struct tbd_block *block,
+                     enum tbd_op_kind kind)
+{
+    const uint8_t *blocks = t->run->plan.blocks;
+    bool is_wanted = blocks == NULL || (id < t->run->plan.block_count && blocks[id] != 0);
+
+    for (uint16_t i = 0; i < block->def.op_count && is_wanted; i++) {
+        if (block->ops[i].kind == kind)
+            emit_at(t, id, block->ops[i].insn, t->entered[id]);
+    }
+}
+
+static void emit_block(struct place_tally *t, uint32_t id, const struct tbd_block *block)
+{
+    struct tbd_session *session = t->run->session;
+    uint32_t last = block->def.insn_count == 0 ? 0 : block->def.insn_count - 1u;
+
+    switch (t->run->question->type) {
+    case TBD_EVENT_BLOCK_ENTRY: emit(t, id, block->def.start, t->entered[id]); return;
+    case TBD_EVENT_FUNC_EXIT: emit_ops(t, id, block, TBD_OP_RET); return;
+    case TBD_EVENT_STORE:
+        emit_ops(t, id, block, TBD_OP_STORE);
+        emit_at(t, id, last, t->written[id]);
+        return;
+    default: break;
+    }
+    if (t->by_stub[id] != 0 && tbd_scan_is_function(session->symbols, t->window, block->def.start))
+        t->entered[id] += t->by_stub[id];
+    emit(t, id, block->def.start, t->entered[id]);
+}
+
+static uint64_t last_pc(const struct tbd_block *block)
+{
+    return block->def.start + block->def.last_insn;
+}
+
+static void emit_pairs(struct place_tally *t)
+{
+    struct tbd_session *session = t->run->session;
+
+    for (size_t i = 0; i < t->pair_capacity; i++) {
+        const struct tally_pair *pair = &t->pairs[i];
+        const struct tbd_block *before, *entered;
+
+        if (pair->entered == 0)
+            continue;
+        before = tbd_trace_block(session->trace, pair->before);
+        entered = tbd_trace_block(session->trace, pair->entered);
+        if (!tbd_scan_is_inside(session->symbols, t->window, last_pc(before), entered->def.start))
+            emit(t, pair->entered, entered->def.start, pair->count);
+    }
+}
+
+/* The last block leads to the window's end registers (tbd_scan_run() and tbd_scan_meet_end()). */
+static void emit_end(struct place_tally *t, const struct tbd_window *window)
+{
+    struct tbd_symbols *symbols = t->run->session->symbols;
+    uint64_t pc = window->end_regs.rip;
+    uint8_t by = t->last == 0 ? 0 : t->leads[t->last];
+    bool is_entry = (by & BY_CALL) != 0;
+
+    if ((by & BY_STUB) != 0)
+        is_entry = tbd_scan_is_function(symbols, t->window, pc);
+    if ((by & BY_JUMP) != 0 && t->run->plan.has_jumped && symbols != NULL)
+        is_entry =
+            tbd_symbols_is_function_start(symbols, t->window, pc) &&
+            !tbd_scan_is_inside(symbols, t->window,
+                                last_pc(tbd_trace_block(t->run->session->trace, t->last)), pc);
+    t->event.position.time = window->first_time + window->blocks;
+    if (is_entry)
+        emit(t, 0, pc, 1);
+}
+
+static void emit_all(struct place_tally *t, const struct tbd_window *window)
+{
+    const struct tbd_trace *trace = t->run->session->trace;
+
+    t->event = (struct tbd_event){ .type = t->run->question->type,
+                                   .position = { .time = window->first_time },
+                                   .thread = window->regs.thread };
+    for (uint32_t id = 1; id < t->count; id++) {
+        if ((t->entered[id] | t->by_stub[id] | t->written[id]) != 0)
+            emit_block(t, id, tbd_trace_block(trace, id));
+    }
+    if (!t->is_of_entries)
+        return;
+    emit_pairs(t);
+    emit_end(t, window);
+}
+
+/* ---- a window ---- */
+
+static enum tbd_status replay(struct place_tally *t)
+{
+    struct tbd_session *session = t->run->session;
+    struct tbd_skim_listener listener = { .entries = count_blocks,
+                                          .message = count_writes,
+                                          .context = t };
+    enum tbd_status status = tbd_session_replayer(session);
+
+    if (status == TBD_OK)
+        status = tbd_replay_skim(session->replayer, session->worker, t->window, &listener,
+                                 &session->divergence, &session->why);
+    session->stats.raised += status == TBD_OK;
+    return status;
+}
+
+enum tbd_status tbd_search_tally(struct tbd_search_run *run, uint32_t window)
+{
+    struct place_tally t = { .run = run,
+                             .window = window,
+                             .is_of_entries = run->question->type == TBD_EVENT_FUNC_ENTER };
+    struct tbd_window *toc = NULL;
+    enum tbd_status status;
+
+    if (run->search->each_many == NULL || !is_plain_question(run) || !needs_replay(run, window))
+        return TBD_NOTFOUND;
+    status = tbd_window_load_summaries(run->session->trace, window, &toc, &run->session->why);
+    if (status == TBD_OK && !is_plain_window(toc))
+        status = TBD_NOTFOUND;
+    else if (status == TBD_OK && !prepare(&t))
+        status = TBD_NOMEM;
+    if (status == TBD_OK)
+        status = replay(&t);
+    if (status == TBD_OK)
+        emit_all(&t, toc);
+    release(&t);
+    tbd_window_free(toc);
+    return status;
+}
