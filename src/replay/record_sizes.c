@@ -31,6 +31,7 @@ void tbd_sizes_free(struct tbd_record_sizes *sizes)
 {
     tbd_block_table_release(sizes->table);
     free(sizes->words);
+    free(sizes->bytes);
     *sizes = (struct tbd_record_sizes){ 0 };
 }
 
@@ -49,10 +50,13 @@ static bool reserve(struct tbd_record_sizes *sizes, uint32_t count)
 
     while (capacity < count)
         capacity *= 2;
-    if (!tbd_array_reserve(&sizes->words, capacity, &sizes->capacity, sizeof(*sizes->words)))
+    if (!tbd_array_reserve(&sizes->words, capacity, &sizes->capacity, sizeof(*sizes->words)) ||
+        !tbd_array_reserve(&sizes->bytes, capacity, &sizes->bytes_capacity, sizeof(*sizes->bytes)))
         return false;
-    for (uint32_t i = sizes->count; i < capacity; i++)
+    for (uint32_t i = sizes->count; i < capacity; i++) {
         sizes->words[i] = TBD_SIZES_NONE;
+        sizes->bytes[i] = TBD_SIZES_NO_BYTES;
+    }
     sizes->mask = capacity - 1;
     return true;
 }
@@ -71,9 +75,11 @@ bool tbd_sizes_take_definitions(struct tbd_record_sizes *sizes)
         const struct tbd_block *block =
             sizes->count && plan->id ? tbd_block_table_get(sizes->table, plan->id) : NULL;
 
-        if (block && block->def.operand_bytes == plan->operand_bytes &&
-            block->def.op_count < TBD_SIZES_EVENTS)
-            sizes->words[sizes->count] = word_of(sizes, block, plan->id);
+        if (!block || block->def.operand_bytes != plan->operand_bytes ||
+            block->def.op_count >= TBD_SIZES_EVENTS)
+            continue;
+        sizes->words[sizes->count] = word_of(sizes, block, plan->id);
+        sizes->bytes[sizes->count] = tbd_sizes_operand_bytes(sizes->words[sizes->count]);
     }
     return true;
 }

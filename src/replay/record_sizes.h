@@ -18,6 +18,12 @@
 #define TBD_SIZES_NONE    (1u << 31) /* the trace has no such block, or one with another record */
 #define TBD_SIZES_EVENTS  (UINT16_MAX / 4)
 #define TBD_SIZES_AT_ONCE 4u
+/* More than the operands of TBD_SIZES_STRETCH entries can have: the sum of their bytes says whether one is none. */
+#define TBD_SIZES_NO_BYTES (1u << 24)
+#define TBD_SIZES_STRETCH  64u
+_Static_assert(TBD_SIZES_STRETCH *TBD_RECORD_MAX_BYTES < TBD_SIZES_NO_BYTES &&
+                   TBD_SIZES_STRETCH <= UINT32_MAX / TBD_SIZES_NO_BYTES,
+               "sums of bytes fit, and tell");
 _Static_assert(TBD_SIZES_AT_ONCE *TBD_RECORD_MAX_BYTES <= UINT16_MAX,
                "four records' lengths fit their field");
 
@@ -25,9 +31,10 @@ struct tbd_record_sizes {
     struct tbd_consumer *consumer; /* borrowed */
     struct tbd_block_table *table; /* for which `words` was made; we own a reference */
     uint64_t *words; /* by id of the stream; then TBD_SIZES_NONE up to a power of two */
+    uint32_t *bytes; /* likewise: operand bytes, or TBD_SIZES_NO_BYTES for none */
     uint32_t count;
     uint32_t mask; /* that power of two minus one */
-    size_t capacity;
+    size_t capacity, bytes_capacity;
     bool omits_records; /* the stream has entries and messages alone */
 };
 

@@ -26,6 +26,7 @@
 /* Most operand bytes of an entry that is continued in the next chunk. */
 #define PENDING_MAX (TBD_MESSAGE_MAX_BYTES + sizeof(struct tbd_message))
 #define SHOWN_MOST  2048u /* entries that are shown to the listener at once */
+#define SPACE_BYTES ((size_t)64 << 10)
 
 struct tbd_skim {
     struct tbd_record_sizes sizes;
@@ -43,6 +44,8 @@ struct tbd_skim {
     uint8_t *scratch; /* TBD_MESSAGE_MAX_BYTES, malloc; owned */
 
     struct tbd_log_entry *log; /* malloc; owned until finished */
+    uint8_t *space;            /* of the window, for its messages */
+    size_t space_left;
     size_t log_count, log_capacity;
     size_t event_bytes, reads, unlogged;
     struct tbd_gather_most most;
@@ -98,6 +101,7 @@ static bool start(struct tbd_skim *s, struct tbd_worker *worker, uint32_t hooks)
     s->pending = 0;
     s->is_over = false;
     s->damage = NULL;
+    s->space_left = 0;
     s->window = tbd_window_new(tbd_consumer_table(worker->consumer));
     if (!s->window)
         return false;
@@ -130,7 +134,32 @@ static bool show_message(struct tbd_skim *s, uint32_t kind, const uint8_t *paylo
 
 /* ---- blocks ---- */
 
-/* Takes block entries, four at a time; stops before four of which one is not a usual block. */
+/* Takes block entries that nobody wants to see, a stretch at a time; stops before a stretch of which one is not a usual block. */
+static size_t take_stretches(struct tbd_skim *s, const volatile uint32_t *from, size_t count)
+{
+    const uint32_t *bytes_of = s->sizes.bytes;
+    const uint32_t mask = s->sizes.mask;
+    size_t in = s->in, i;
+
+    for (i = 0; i + TBD_SIZES_STRETCH <= count; i += TBD_SIZES_STRETCH) {
+        uint32_t entries = 0, bytes = 0;
+
+        for (size_t k = i; k < i + TBD_SIZES_STRETCH; k += TBD_SIZES_AT_ONCE) {
+            uint32_t a = from[k], b = from[k + 1], c = from[k + 2], d = from[k + 3];
+
+            entries |= a | b | c | d;
+            bytes +=
+                bytes_of[a & mask] + bytes_of[b & mask] + bytes_of[c & mask] + bytes_of[d & mask];
+        }
+        if (entries > mask || bytes >= TBD_SIZES_NO_BYTES || bytes > s->have - in)
+            break;
+        in += bytes;
+    }
+    s->in = in;
+    return i;
+}
+
+/* The same, four at a time; stops before four of which one is not a usual block. */
 static size_t take_fours(struct tbd_skim *s, const volatile uint32_t *from, size_t count)
 {
     const uint64_t *words = s->sizes.words;
@@ -170,8 +199,9 @@ static size_t take_some(struct tbd_skim *s, const volatile uint32_t *from, size_
 {
     size_t most =
         s->listener && count > SHOWN_MOST - s->shown_count ? SHOWN_MOST - s->shown_count : count;
-    size_t i = take_fours(s, from, most);
+    size_t i = s->listener ? 0 : take_stretches(s, from, most);
 
+    i += take_fours(s, from + i, most - i);
     for (; i < most; i++) {
         uint32_t entry = from[i];
         uint64_t word = tbd_sizes_of(&s->sizes, entry);
@@ -190,6 +220,25 @@ static size_t take_some(struct tbd_skim *s, const volatile uint32_t *from, size_
 
 /* ---- messages ---- */
 
+/* Messages lie one after the other: there may be a million. */
+static uint8_t *take_space(struct tbd_skim *s, size_t bytes)
+{
+    uint8_t *taken = s->space;
+
+    if (bytes > SPACE_BYTES / 4)
+        return tbd_window_memory(s->window, bytes);
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (bytes > s->space_left) {
+        taken = tbd_window_memory(s->window, SPACE_BYTES);
+        s->space_left = taken ? SPACE_BYTES : 0;
+    }
+    if (!taken)
+        return NULL;
+    s->space = taken + bytes;
+    s->space_left -= bytes;
+    return taken;
+}
+
 static enum tbd_status put_log(struct tbd_skim *s, uint32_t kind, const uint8_t *payload,
                                uint32_t bytes)
 {
@@ -199,7 +248,7 @@ static enum tbd_status put_log(struct tbd_skim *s, uint32_t kind, const uint8_t 
     s->event_bytes += bytes;
     if (s->log_count >= s->most.events || s->event_bytes > s->most.event_bytes)
         return wrong(s, "more messages than play had");
-    copy = tbd_window_memory(s->window, sizeof(head) + bytes);
+    copy = take_space(s, sizeof(head) + bytes);
     if (!copy || !tbd_array_grow(&s->log, s->log_count, &s->log_capacity, sizeof(*s->log)))
         return TBD_NOMEM;
     memcpy(copy, &head, sizeof(head));
