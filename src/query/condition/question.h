@@ -40,7 +40,8 @@ struct tbd_question {
     bool own_returns;
     /* func_enter: entries by calls, by import stubs and of signals' handlers, not those by other jumps. */
     bool only_calls;
-    /* func_enter: nobody looks at the operands of events (TBD_EVENT_BARE), but for what `where` needs of them. */
+    /* func_enter: nobody looks at the operands of events (TBD_EVENT_BARE), store, load: nor at new values, but for what `where` needs of
+     * them. */
     bool skips_operands;
     /* func_enter without `where`: also all events of func_exit. */
     bool every_return;

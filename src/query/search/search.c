@@ -485,8 +485,9 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
         return TBD_NOTFOUND;
     search->session->left_out = (struct tbd_left_out){ .windows = NULL };
     run.uses = run.where == NULL ? 0 : run.where->uses;
-    run.wants_values = search->each != NULL && (search->question->type == TBD_EVENT_STORE ||
-                                                search->question->type == TBD_EVENT_LOAD);
+    run.wants_values =
+        search->each != NULL && !search->question->skips_operands &&
+        (search->question->type == TBD_EVENT_STORE || search->question->type == TBD_EVENT_LOAD);
     status = set_span(&run);
     if (status == TBD_OK)
         status = tbd_search_prepare(&run, start_window(&run));
