@@ -194,6 +194,19 @@ static size_t take_fours(struct tbd_skim *s, const volatile uint32_t *from, size
     return i;
 }
 
+/* False: it is a message, or impossible, or its operands have not arrived yet. */
+static bool take_block(struct tbd_skim *s, uint32_t entry)
+{
+    uint64_t word = tbd_sizes_of(&s->sizes, entry);
+
+    if (tbd_sizes_is_none(word) || tbd_sizes_operand_bytes(word) > s->have - s->in)
+        return false;
+    s->in += tbd_sizes_operand_bytes(word);
+    if (s->listener)
+        s->shown[s->shown_count++] = (uint32_t)word;
+    return true;
+}
+
 /* Takes block entries up to the next message, the first impossible one, or as many as can be shown. */
 static size_t take_some(struct tbd_skim *s, const volatile uint32_t *from, size_t count)
 {
@@ -202,16 +215,8 @@ static size_t take_some(struct tbd_skim *s, const volatile uint32_t *from, size_
     size_t i = s->listener ? 0 : take_stretches(s, from, most);
 
     i += take_fours(s, from + i, most - i);
-    for (; i < most; i++) {
-        uint32_t entry = from[i];
-        uint64_t word = tbd_sizes_of(&s->sizes, entry);
-
-        if (tbd_sizes_is_none(word) || tbd_sizes_operand_bytes(word) > s->have - s->in)
-            break;
-        s->in += tbd_sizes_operand_bytes(word);
-        if (s->listener)
-            s->shown[s->shown_count++] = (uint32_t)word;
-    }
+    while (i < most && take_block(s, from[i]))
+        i++;
     s->blocks += i;
     if (i)
         tbd_replay_end_go_on(&s->end);
@@ -342,8 +347,13 @@ static enum tbd_status take_one(struct tbd_skim *s, uint32_t entry)
 {
     enum tbd_status status = TBD_NOTFOUND;
 
-    if (take_some(s, &entry, 1))
+    if (s->shown_count == SHOWN_MOST && !show(s))
+        return TBD_NOMEM;
+    if (take_block(s, entry)) {
+        s->blocks++;
+        tbd_replay_end_go_on(&s->end);
         return TBD_OK;
+    }
     if (entry & TBD_ENTRY_MESSAGE)
         status = take_message(s, entry & ~TBD_ENTRY_MESSAGE);
     else if (tbd_sizes_is_none(tbd_sizes_of(&s->sizes, entry)))
@@ -389,7 +399,7 @@ static enum tbd_status look(struct tbd_skim *s, const struct tbd_chunk_view *chu
     s->in = 0;
     s->pending = 0;
     if (pending)
-        status = take_entries(s, &pending, 1);
+        status = take_one(s, pending);
     if (!status && s->pending)
         return wrong(s, "a record outside the operands");
     if (!status)
