@@ -207,6 +207,42 @@ static void test_a_store_of_what_is_there_changes_nothing(void **state)
     tbd_simulation_free(sim);
 }
 
+/* An instruction that moves lanes has no operation, only a variable that it reads and another one that it writes. */
+static struct tbd_simulated moved(const struct code *code, unsigned from, unsigned to, bool back)
+{
+    struct tbd_simulation *sim = begin(NULL, 0);
+    struct tbd_simulated out;
+
+    if (!back)
+        tbd_simulation_know(sim, from, tbd_bits_of(42));
+    assert_int_equal(
+        tbd_simulation_add(sim, CODE, (const uint8_t *)code->bytes, code->length), TBD_OK);
+    if (back)
+        tbd_simulation_know(sim, to, tbd_bits_of(42));
+    assert_int_equal(tbd_simulation_run(sim, false), TBD_OK);
+    out = tbd_simulation_place(sim, !back, back ? from : to);
+    tbd_simulation_free(sim);
+    return out;
+}
+
+static void test_what_is_only_moved_between_vectors_and_registers_is_known(void **state)
+{
+    const struct code to_register = CODE_OF("\x66\x48\x0f\x7e\xc0"); /* movq rax, xmm0 */
+    const struct code high = CODE_OF("\x66\x0f\x6c\xc1");             /* punpcklqdq xmm0, xmm1 */
+
+    (void)state;
+    for (int back = 0; back < 2; back++) {
+        struct tbd_simulated rax = moved(&to_register, TBD_PLACE_VECTOR, 0, back);
+        struct tbd_simulated lane =
+            moved(&high, TBD_PLACE_VECTOR + 8, TBD_PLACE_VECTOR + 1, back);
+
+        assert_int_equal(rax.exact, UINT64_MAX);
+        assert_int_equal(rax.bits.value, 42);
+        assert_int_equal(lane.exact, UINT64_MAX);
+        assert_int_equal(lane.bits.value, 42);
+    }
+}
+
 static void test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss(void **state)
 {
     const struct code same[] = { load_field, store_field }, other[] = { load_field, store_other };
@@ -457,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_assumed_across_a_store_that_did_hit),
         cmocka_unit_test(test_a_moment_before_a_store_is_not_certain_of_what_it_stored),
         cmocka_unit_test(test_a_store_of_what_is_there_changes_nothing),
+        cmocka_unit_test(test_what_is_only_moved_between_vectors_and_registers_is_known),
         cmocka_unit_test(test_a_store_to_the_same_field_of_something_is_not_assumed_to_miss),
         cmocka_unit_test(test_a_store_of_a_byte_is_not_assumed_to_miss_text),
         cmocka_unit_test(test_what_was_popped_is_not_assumed_to_be_there_later),

@@ -12,8 +12,9 @@ bool tbd_sim_is_quiet(const struct tbd_simulation *sim, size_t index)
     const struct tbd_sim_step *step = &sim->steps[index];
 
     return step->insn->kind == TBD_INSN_PLAIN && step->insn->memory_count == 0 &&
-           (step->insn->op_count != 0 || step->insn->constant_count != 0) && !step->insn->barrier &&
-           !step->insn->repeats && !step->unsure && !step->is_interrupted;
+           (step->insn->op_count != 0 || step->insn->constant_count != 0 ||
+            step->insn->write_count != 0) &&
+           !step->insn->barrier && !step->insn->repeats && !step->unsure && !step->is_interrupted;
 }
 
 /* Calls it with each variable of the step. */

@@ -138,8 +138,7 @@ static uint32_t root_of_result(const struct dry *dry, const struct tbd_sim_step 
 
     if (loaded != KNOWN)
         return loaded;
-    return reads == KNOWN && step->insn->kind == TBD_INSN_PLAIN && step->insn->op_count != 0 &&
-                   !step->unsure
+    return reads == KNOWN && step->insn->kind == TBD_INSN_PLAIN && !step->unsure
                ? KNOWN
            : reads != KNOWN ? reads
                             : here;

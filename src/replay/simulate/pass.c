@@ -386,14 +386,15 @@ bool tbd_sim_is_part(const struct tbd_simulation *sim, size_t i)
            (i + 1 < sim->step_count ? sim->steps[i + 1].insn->address : sim->end) == insn->address;
 }
 
-/* Does a visit change anything?  While variables are frozen, only memory is taken along. */
+/* Does a visit change anything?  While variables are frozen, only memory is taken along.  What only goes from one place to another needs no operation, but a
+ * visit: `movq rax, xmm0`. */
 static bool has_effect(const struct tbd_simulation *sim, const struct tbd_sim_insn *insn)
 {
     if (insn->memory_count != 0 || insn->barrier)
         return true;
     if (sim->frozen && !sim->source.others && insn->kind == TBD_INSN_PLAIN)
         return false;
-    return insn->op_count != 0 || insn->constant_count != 0;
+    return insn->op_count != 0 || insn->constant_count != 0 || insn->write_count != 0;
 }
 
 bool tbd_sim_has_effect(const struct tbd_simulation *sim, size_t i)
