@@ -37,6 +37,7 @@ static bool take_head(struct tbd_crash_making *m)
     m->ring_bytes = m->crash->ring_bytes;
     m->values_at = m->crash->values_at;
     m->value_slots = m->crash->value_slots;
+    m->memory_slots = m->crash->memory_slots;
     m->keeps = m->crash->keeps;
     m->condensed_at = m->crash->condensed_at;
     m->condensed_bytes = m->crash->condensed_bytes;
@@ -45,6 +46,8 @@ static bool take_head(struct tbd_crash_making *m)
         m->condensed_bytes = 0;
     if (m->value_slots > TBD_VALUE_MOST_BYTES / TBD_VALUE_SLOT_BYTES || m->values_at % 8 != 0)
         m->value_slots = 0;
+    if (m->value_slots == 0 || m->memory_slots > TBD_VALUE_MEMORY_SLOTS)
+        m->memory_slots = 0;
     return m->module_count <= TBD_CRASH_MODULES && m->ring_bytes >= TBD_CRASH_RING_BYTES &&
            m->ring_bytes <= from->area_bytes && m->ring_bytes % 4096 == 0;
 }

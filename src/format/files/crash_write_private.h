@@ -43,7 +43,7 @@ struct tbd_crash_making {
     size_t lap_count, lap_capacity;
     uint64_t lap_now;   /* the lap that is not over, so counted; 0: not known */
     uint64_t values_at; /* copies, checked: as in struct tbd_crash */
-    uint32_t value_slots;
+    uint32_t value_slots, memory_slots;
     uint32_t keeps;                         /* as in struct tbd_crash */
     uint64_t condensed_at, condensed_bytes; /* copies, checked: as there */
     uint64_t condensed_ids;                 /* of each ring's chunks that are expanded */

@@ -10,16 +10,16 @@
 
 #include <string.h>
 
-/* The slots of a ring; NULL: there are none. */
-static const uint8_t *slots_of(const struct tbd_crash_making *m, uint32_t index)
+/* `count` slots from number `first` on; NULL: there are none. */
+static const uint8_t *slots_at(const struct tbd_crash_making *m, uint64_t first, uint32_t count)
 {
-    uint64_t bytes = (uint64_t)m->value_slots * TBD_VALUE_SLOT_BYTES;
     uint64_t tables = m->from.areas_offset + TBD_CRASH_TABLES * (m->from.area_bytes + 4096);
+    uint64_t bytes = (first + count) * TBD_VALUE_SLOT_BYTES;
 
-    if (m->value_slots == 0 || !tbd_crash_is_inside(m, tables, m->values_at) ||
-        !tbd_crash_is_inside(m, tables + m->values_at, bytes * TBD_CRASH_RINGS))
+    if (count == 0 || !tbd_crash_is_inside(m, tables, m->values_at) ||
+        !tbd_crash_is_inside(m, tables + m->values_at, bytes))
         return NULL;
-    return m->stream + tables + m->values_at + index * bytes;
+    return m->stream + tables + m->values_at + first * TBD_VALUE_SLOT_BYTES;
 }
 
 /* Rings that no thread had before, and that have always had the same length, count laps alike beside values and beside chunks. */
@@ -82,14 +82,35 @@ bool tbd_crash_is_value(const struct tbd_crash_file_value *value)
     return kept <= TBD_VALUE_CALL_BYTES;
 }
 
-static bool add(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
-                const struct tbd_crash_value *slot, uint64_t *newest)
+/* Slots that are used in turn, and which of them is looked at. */
+struct turn {
+    const uint8_t *slots;
+    uint32_t count, first, at;
+    struct tbd_crash_value slot; /* this one; a copy: the program may be writing it */
+    uint64_t entry;              /* that came next; UINT64_MAX: none, or the turn is over */
+};
+
+/* To the next one that counts. */
+static void go_on(const struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
+                  struct turn *turn)
 {
+    for (turn->entry = UINT64_MAX; turn->entry == UINT64_MAX && turn->at < turn->count;
+         turn->at++) {
+        memcpy(&turn->slot,
+               turn->slots + (uint64_t)((turn->first + turn->at) % turn->count) *
+                                 TBD_VALUE_SLOT_BYTES,
+               sizeof(turn->slot));
+        if (turn->slot.moment != 0)
+            turn->entry = entry_of(m, ring, turn->slot.moment);
+    }
+}
+
+static bool add(struct tbd_crash_making *m, const struct turn *turn, uint64_t *newest)
+{
+    const struct tbd_crash_value *slot = &turn->slot;
     struct tbd_crash_file_value value = { .thread = m->head.thread_count,
                                           .kind = (uint32_t)(slot->moment & TBD_VALUE_KIND_MASK),
-                                          .entry = slot->moment == 0
-                                                       ? UINT64_MAX
-                                                       : entry_of(m, ring, slot->moment) };
+                                          .entry = turn->entry };
 
     memcpy(&value.is, &slot->is, sizeof(value.is));
     if (value.kind == TBD_VALUE_REGISTERS) {
@@ -98,7 +119,7 @@ static bool add(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
         value.is.call.began = tbd_crash_stamp(m, value.is.call.began);
         value.is.call.ended = tbd_crash_stamp(m, value.is.call.ended);
     }
-    if (value.entry == UINT64_MAX || value.entry < *newest || !tbd_crash_is_value(&value))
+    if (value.entry < *newest || !tbd_crash_is_value(&value))
         return true;
     if (!tbd_array_grow(&m->values, m->head.value_count, &m->value_capacity, sizeof(*m->values)))
         return false;
@@ -107,19 +128,30 @@ static bool add(struct tbd_crash_making *m, const struct tbd_crash_ring *ring,
     return true;
 }
 
+/* Copies of memory come after the other values of their moment. */
 bool tbd_crash_add_values(struct tbd_crash_making *m, const struct tbd_crash_ring *ring)
 {
-    const uint8_t *slots = slots_of(m, ring->index);
-    uint32_t first = m->crash->value_next[ring->index];
-    uint64_t newest = 0;
+    uint32_t index = ring->index, of_memory = index == 0 ? m->memory_slots : 0;
+    uint64_t all = (uint64_t)m->value_slots * TBD_CRASH_RINGS, newest = 0;
+    struct turn values = { .slots = slots_at(m, (uint64_t)index * m->value_slots, m->value_slots),
+                           .count = m->value_slots,
+                           .first = m->crash->value_next[index] };
+    struct turn memory = { .slots = slots_at(m, all, of_memory),
+                           .count = of_memory,
+                           .first = m->crash->memory_next };
 
-    for (uint32_t i = 0; slots != NULL && i < m->value_slots; i++) {
-        struct tbd_crash_value slot;
+    if (values.slots == NULL)
+        return true;
+    if (memory.slots == NULL)
+        memory.count = 0;
+    go_on(m, ring, &values);
+    go_on(m, ring, &memory);
+    while (values.entry != UINT64_MAX || memory.entry != UINT64_MAX) {
+        struct turn *next = values.entry <= memory.entry ? &values : &memory;
 
-        memcpy(&slot, slots + (uint64_t)((first + i) % m->value_slots) * TBD_VALUE_SLOT_BYTES,
-               sizeof(slot));
-        if (!add(m, ring, &slot, &newest))
+        if (!add(m, next, &newest))
             return false;
+        go_on(m, ring, next);
     }
     return true;
 }

@@ -27,7 +27,7 @@
  * bytes, the part in the lower and the module in the upper half; then for each part TBD_CRASH_PART_BYTES for rows.  A lap that is
  * over leaves its entries there, in the ring of their part.  Part 0 has those with which another module was entered.
  *
- * After what there is of these, value_slots slots for each ring (format/stream/crash_values.h); and after those, for each of the first
+ * After what there is of these, value_slots slots for each ring, and memory_slots for the first (format/stream/crash_values.h); and after those, for each of the first
  * tbd_condensed_rings() rings its older laps (format/stream/condensed.h).
  *
  * Readers treat all of it as hostile: a program can scribble over the memory. */
@@ -56,10 +56,12 @@
 #define TBD_PART_RANGES       512u
 #define TBD_CRASH_KEEPS_RINGS (1u << 31) /* threads' rings, with values and tables */
 #define TBD_CRASH_WISHES      4096u      /* bytes of the text of all triggers */
+#define TBD_MEMORY_MOST_BYTES (TBD_VALUE_MEMORY_SLOTS * TBD_VALUE_SLOT_BYTES)
 /* All areas: of the shortest rings, with all that can be beside them. */
 #define TBD_CRASH_MOST_AREAS                                                                       \
     (TBD_CRASH_TABLES + 2u +                                                                       \
-     (TBD_CRASH_ALL_BYTES + (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES + TBD_CONDENSED_ALL + \
+     (TBD_CRASH_ALL_BYTES +                                                                         \
+     (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES + TBD_MEMORY_MOST_BYTES + TBD_CONDENSED_ALL + \
       (uint64_t)TBD_CONDENSED_RINGS * TBD_CONDENSED_MORE) /                                        \
          TBD_CRASH_RING_BYTES)
 /* From the first of these areas on. */
@@ -155,6 +157,8 @@ struct tbd_crash {
     uint32_t without_ring;                /* threads for which there was none, ever */
     uint64_t called_at
         [TBD_CRASH_RINGS]; /* of each ring: a stamp after its last entry, in a system call; 0: its thread is in none */
+    uint32_t memory_slots; /* of the first ring, after all value_slots; 0: there are none */
+    uint32_t memory_next;  /* as value_next */
 };
 _Static_assert(sizeof(struct tbd_crash) <= 192u << 10,
                "format/probe/trigger.h has the rest of area 0");

@@ -2,7 +2,9 @@
 /* crash_values.h - what a program with rings records beside them, so that more values follow from its dump (option `record`)
  *
  * Each ring has slots of 512 bytes for values, in the rings' memory: struct tbd_crash says where.  They are used in turn, so the
- * newest are left.  A slot belongs to a moment of its ring: the one before the entry that comes next.
+ * newest are left.  A slot belongs to a moment of its ring: the one before the entry that comes next.  After those of all rings lie slots of the same kind
+ * for copies of memory, which have a turn of their own: they are many, and would push out all else.  They are of the first ring, because a
+ * program with several threads has none.  What they have lay there when the last registers of their moment were recorded.
  *
  * CRASH_VALUES-1  A slot makes sense alone.  `moment` is 0 while the rest of it is written. (not checked: test_values.py kills
  *     nothing at such a moment)
@@ -22,6 +24,9 @@
 #define TBD_VALUE_MORE_BYTES  488u
 #define TBD_VALUE_PROBE_BYTES 4096u      /* of one value at a place */
 #define TBD_VALUE_MOST_BYTES  (2u << 20) /* of a ring's slots */
+#define TBD_VALUE_MEMORY_SLOTS 4096u /* of the first ring, for copies of memory, at most */
+#define TBD_VALUE_MEMORY_PART  4u    /* of these, what one copy may have, */
+#define TBD_VALUE_CALLS_PART   4u    /* and of the others, what calls have that are rare */
 #define TBD_VALUE_LAP_SHIFT   32u
 #define TBD_VALUE_KIND_MASK   3u
 
@@ -93,12 +98,15 @@ struct tbd_record_dial {
     uint32_t
         after_call; /* entries from which on they are after a system call, and at a ring's end; 0: never */
     uint32_t stack; /* bytes of the stack with these */
-    uint32_t call;  /* bytes that a system call wrote; 0: not even its result */
+    uint32_t
+        call; /* bytes that a system call wrote, and more if calls are rare; 0: not even its result */
+    uint32_t
+        memory; /* bytes of all memory that the program may write, at a ring's end; of more there is none */
 };
 
 static const struct tbd_record_dial tbd_record_dials[TBD_RECORD_MOST + 1] = {
-#define X(setting, entries, after_call, stack, call)                                               \
-    [setting] = { entries, after_call, stack, call },
+#define X(setting, entries, after_call, stack, call, memory)                                       \
+    [setting] = { entries, after_call, stack, call, memory },
 #include "format/stream/record.def"
 #undef X
 };

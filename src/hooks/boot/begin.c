@@ -167,6 +167,12 @@ static uint64_t value_bytes(void)
     return bytes < TBD_VALUE_MOST_BYTES ? bytes : TBD_VALUE_MOST_BYTES;
 }
 
+/* And the first one for copies of memory; they may begin while the program runs. */
+static uint64_t memory_bytes(void)
+{
+    return value_bytes() && tbd_runtime.options.record ? TBD_MEMORY_MOST_BYTES : 0;
+}
+
 /* What each ring has for its older laps. */
 static uint64_t condensed_bytes(void)
 {
@@ -259,10 +265,10 @@ static uint32_t crash_tables(void)
            (tbd_runtime.options.parts[0] ? TBD_CRASH_KEPT : 0);
 }
 
-/* All rings have slots for values. */
+/* All rings have slots for values, the first one others for memory. */
 static uint64_t all_value_bytes(void)
 {
-    return value_bytes() * TBD_CRASH_RINGS;
+    return value_bytes() * TBD_CRASH_RINGS + memory_bytes();
 }
 
 /* Areas for what there is beside the rings. */
@@ -354,6 +360,7 @@ static bool make_recording(void)
     if (has_rings())
         tbd_crash_format(&(struct tbd_crash_format){ .ring_bytes = ring_bytes(),
                                                      .value_bytes = value_bytes(),
+                                                     .memory_bytes = memory_bytes(),
                                                      .condensed_bytes = condensed_bytes(),
                                                      .tables = crash_tables(),
                                                      .record = (uint32_t)tbd_runtime.options.record,

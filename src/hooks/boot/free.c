@@ -15,6 +15,7 @@
 #include "hooks/instructions/processor.h"
 #include "hooks/memory/calling_memory.h"
 #include "hooks/memory/code_areas.h"
+#include "hooks/memory/copied_memory.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/probes/late_places.h"
 #include "hooks/probes/triggers.h"
@@ -52,6 +53,21 @@ static void dump_or_wait(struct tbd_thread *thread)
         tbd_last_state_if_asked(thread);
 }
 
+static bool is_alone(void)
+{
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++)
+        if (tbd_saved_context_at(i)->tid && tbd_saved_context_at(i) != tbd_context_now())
+            return false;
+    return true;
+}
+
+/* At the end of a lap.  Another thread's stores have no place among this one's instructions, so what it shares with others is not copied. */
+static void copy_memory(struct tbd_thread *thread)
+{
+    if (is_alone())
+        tbd_copy_memory_if_due(thread, tbd_context_now()->index);
+}
+
 static void boundary(struct tbd_thread *thread)
 {
     __atomic_store_n(&tbd_signals_now()->called_in, 0, __ATOMIC_RELAXED);
@@ -61,6 +77,7 @@ static void boundary(struct tbd_thread *thread)
     tbd_crash_goes_on_after_call(tbd_context_now()->index);
     tbd_play_settle(thread);
     tbd_crash_note_values(thread, tbd_context_now()->index, false);
+    copy_memory(thread);
     tbd_free_unlock(thread);
 }
 

@@ -134,9 +134,11 @@ void tbd_crash_format(const struct tbd_crash_format *format)
     made->started_us = now_us();
     made->values_at = format->tables ? TBD_CRASH_ALL_BYTES : 0;
     made->value_slots = (uint32_t)(format->value_bytes / TBD_VALUE_SLOT_BYTES);
+    made->memory_slots = (uint32_t)(format->memory_bytes / TBD_VALUE_SLOT_BYTES);
     made->record = format->record;
     made->condensed_at =
-        made->values_at + (uint64_t)made->value_slots * TBD_VALUE_SLOT_BYTES * TBD_CRASH_RINGS;
+        made->values_at + ((uint64_t)made->value_slots * TBD_CRASH_RINGS + made->memory_slots) *
+                              TBD_VALUE_SLOT_BYTES;
     made->condensed_bytes = format->condensed_bytes;
     if (!tbd_crash_parts_format(made, format->parts))
         tbd_say("parts=%s: not all of it can be kept: NAME [SIZE];..., %u names, 4M at most",
@@ -267,6 +269,17 @@ void tbd_crash_note_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ad
 {
     if (crash)
         tbd_crash_values_bytes(thread, index, ring_of(index), address, bytes);
+}
+
+uint64_t tbd_crash_memory_due(struct tbd_thread *thread, uint32_t index)
+{
+    return crash ? tbd_crash_values_memory_due(thread, index) : 0;
+}
+
+uint64_t tbd_crash_note_memory(struct tbd_thread *thread, uint32_t index, uint64_t address,
+                               uint64_t bytes)
+{
+    return crash ? tbd_crash_values_memory(thread, index, ring_of(index), address, bytes) : 0;
 }
 
 void tbd_crash_begin_call(uint32_t index)

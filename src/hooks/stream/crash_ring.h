@@ -14,6 +14,7 @@
 struct tbd_crash_format {
     uint64_t ring_bytes;      /* of each ring that are used as long as it is not changed */
     uint64_t value_bytes;     /* of each ring's slots for values; 0: none */
+    uint64_t memory_bytes;    /* of the first one's for copies of memory; 0: none */
     uint64_t condensed_bytes; /* of each ring's chunks; 0: none */
     uint32_t tables;          /* TBD_CRASH_FIRST, _LAST, _KEPT */
     uint32_t record;          /* the dial */
@@ -51,6 +52,11 @@ void tbd_crash_note_call(struct tbd_thread *thread, uint32_t index,
 void tbd_crash_note_probe(struct tbd_thread *thread, uint32_t index);
 void tbd_crash_note_bytes(struct tbd_thread *thread, uint32_t index, uint64_t address,
                           uint64_t bytes);
+/* The same after the first registers of a lap: how many bytes of memory may follow, once; else 0. */
+uint64_t tbd_crash_memory_due(struct tbd_thread *thread, uint32_t index);
+/* Returns how many of these bytes there were. */
+uint64_t tbd_crash_note_memory(struct tbd_thread *thread, uint32_t index, uint64_t address,
+                               uint64_t bytes);
 void tbd_crash_cancel_values(struct tbd_thread *thread, uint32_t index);
 /* The definition of the block at `start` in the mapping `region` has got this id; `path` is its file's. */
 void tbd_crash_note_module(uint32_t id, uint64_t start, const struct tbd_msg_region *region,

@@ -11,16 +11,19 @@
 
 static struct tbd_crash *crash; /* NULL: nothing is recorded */
 static uint8_t *slots;
-static uint32_t slots_of_ring;
+static uint32_t slots_of_ring, memory_slots; /* slots for copies of memory come after the others */
 static struct tbd_record_dial dial;
 static uint64_t
     recorded_at[TBD_CRASH_RINGS]; /* where each ring's next entry was; the thread's own */
+static bool memory_due;                       /* the first one's own */
+static uint64_t spent_until[TBD_CRASH_RINGS]; /* as entries_now(): the same */
 
 /* ---- the setting ---- */
 
 void tbd_crash_values_start(struct tbd_crash *given, uint8_t *given_slots)
 {
     slots_of_ring = given ? given->value_slots : 0;
+    memory_slots = given ? given->memory_slots : 0;
     crash = slots_of_ring ? given : NULL;
     slots = given_slots;
     if (crash)
@@ -69,6 +72,8 @@ void tbd_crash_values_begin(struct tbd_thread *thread, uint32_t index)
         thread->record_in = NEVER;
     else
         recorded_at[index] = thread->entry_next - due_after_call();
+    if (index == 0)
+        memory_due = false;
 }
 
 bool tbd_crash_values_lap_sigsafe(struct tbd_thread *thread, uint32_t index, uint64_t start)
@@ -78,6 +83,8 @@ bool tbd_crash_values_lap_sigsafe(struct tbd_thread *thread, uint32_t index, uin
     crash->laps[index]++;
     set_due(thread, start, 0);
     recorded_at[index] = start - due_after_call();
+    if (index == 0)
+        memory_due = dial.memory;
     return dial.after_call;
 }
 
@@ -90,10 +97,18 @@ static struct tbd_crash_value *slot_at(uint32_t index, uint32_t number)
                                           TBD_VALUE_SLOT_BYTES);
 }
 
-/* CRASH_VALUES-1: it is empty. */
-static struct tbd_crash_value *take_slot(uint32_t index)
+static struct tbd_crash_value *memory_slot_at(uint32_t number)
 {
-    struct tbd_crash_value *slot = slot_at(index, crash->value_next[index]++);
+    return (struct tbd_crash_value *)(slots + ((uint64_t)TBD_CRASH_RINGS * slots_of_ring +
+                                               number % memory_slots) *
+                                                  TBD_VALUE_SLOT_BYTES);
+}
+
+/* CRASH_VALUES-1: it is empty. */
+static struct tbd_crash_value *take_slot(uint32_t index, bool is_memory)
+{
+    struct tbd_crash_value *slot = is_memory ? memory_slot_at(crash->memory_next++)
+                                             : slot_at(index, crash->value_next[index]++);
 
     __atomic_store_n(&slot->moment, 0, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -121,7 +136,7 @@ static bool is_on(uint32_t index)
 static void keep_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring, size_t stack)
 {
     const struct tbd_regs *regs = &thread->regs;
-    struct tbd_crash_value *slot = take_slot(index);
+    struct tbd_crash_value *slot = take_slot(index, false);
     struct tbd_value_registers *to = &slot->is.registers;
 
     to->rip = regs->rip;
@@ -156,12 +171,21 @@ void tbd_crash_values_sometimes(struct tbd_thread *thread, uint32_t index, uint6
 void tbd_crash_values_cancel(struct tbd_thread *thread, uint32_t index, uint64_t ring)
 {
     struct tbd_crash_value *slot;
+    uint64_t moment;
 
     if (!is_on(index))
         return;
+    moment = moment_now(thread, index, ring);
     slot = slot_at(index, crash->value_next[index] - 1);
-    if (slot->moment == (moment_now(thread, index, ring) | TBD_VALUE_REGISTERS))
+    if (slot->moment != (moment | TBD_VALUE_REGISTERS))
+        return;
+    complete(slot, 0);
+    for (uint32_t i = 1; index == 0 && i <= memory_slots; i++) {
+        slot = memory_slot_at(crash->memory_next - i);
+        if (slot->moment != (moment | TBD_VALUE_BYTES))
+            break;
         complete(slot, 0);
+    }
 }
 
 /* ---- system calls ---- */
@@ -173,12 +197,12 @@ static size_t min_of(size_t a, size_t b)
 
 /* Into the slots that follow; returns how many bytes were kept. */
 static size_t keep_more(const struct tbd_value_range *range, size_t from, size_t wanted,
-                        uint32_t index, uint64_t moment)
+                        uint32_t index, uint64_t moment, bool is_memory)
 {
     size_t kept = 0;
 
     while (kept < wanted) {
-        struct tbd_crash_value *slot = take_slot(index);
+        struct tbd_crash_value *slot = take_slot(index, is_memory);
         struct tbd_value_bytes *to = &slot->is.more;
         size_t part = min_of(wanted - kept, sizeof(to->bytes));
 
@@ -192,10 +216,38 @@ static size_t keep_more(const struct tbd_value_range *range, size_t from, size_t
     return kept;
 }
 
-/* The bytes of all ranges together are at most dial.call. */
+/* Entries of the ring until now, over all laps. */
+static uint64_t entries_of(uint64_t moment)
+{
+    return (moment >> TBD_VALUE_LAP_SHIFT) * (crash->ring_bytes / ENTRY_BYTES) +
+           (uint32_t)moment / ENTRY_BYTES;
+}
+
+/* Slots for what calls wrote beyond dial.call: as many as registers after calls may take, one for `after_call` entries, and some are saved up.  The ring
+ * may have become shorter. */
+static uint32_t slots_to_spare(uint32_t index, uint64_t entries)
+{
+    uint64_t most = slots_of_ring / TBD_VALUE_CALLS_PART, saved;
+
+    if (!dial.memory)
+        return 0;
+    saved = entries < spent_until[index] ? 0 : (entries - spent_until[index]) / dial.after_call;
+    return (uint32_t)min_of(saved, most);
+}
+
+static void spend_slots(uint32_t index, uint64_t entries, uint32_t spare, uint32_t used)
+{
+    if (dial.memory)
+        spent_until[index] = entries - (uint64_t)(spare - min_of(used, spare)) * dial.after_call;
+}
+
+/* The bytes of all ranges together are at most dial.call, and what there are slots to spare for. */
 static void keep_bytes(struct tbd_value_call *to, uint32_t index, uint64_t moment)
 {
-    size_t space = min_of(sizeof(to->bytes), dial.call), left = dial.call, at = 0;
+    uint64_t entries = entries_of(moment);
+    uint32_t spare = slots_to_spare(index, entries), first = crash->value_next[index];
+    size_t space = min_of(sizeof(to->bytes), dial.call), at = 0;
+    size_t left = dial.call + (size_t)spare * TBD_VALUE_MORE_BYTES;
 
     for (uint32_t i = 0; i < to->range_count && left; i++) {
         struct tbd_value_range *range = &to->ranges[i];
@@ -205,9 +257,11 @@ static void keep_bytes(struct tbd_value_call *to, uint32_t index, uint64_t momen
         range->kept = (uint32_t)tbd_copy_prefix_from_program(to->bytes + at, range->address, here);
         at += range->kept;
         if (range->kept == here && wanted > here)
-            keep_more(range, here, wanted - here, index, moment);
+            keep_more(range, here, wanted - here, index, moment, false);
         left -= wanted;
     }
+    if (crash->value_next[index] != first)
+        spend_slots(index, entries, spare, crash->value_next[index] - first);
 }
 
 static void describe(struct tbd_value_call *to, const struct tbd_sys_call *call, int64_t result)
@@ -245,7 +299,7 @@ void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t r
     if (!is_on(index) || !dial.call)
         return;
     moment = moment_now(thread, index, ring);
-    slot = take_slot(index);
+    slot = take_slot(index, false);
     to = &slot->is.call;
     to->number = call->number;
     memcpy(to->args, call->args, sizeof(to->args));
@@ -272,5 +326,25 @@ void tbd_crash_values_bytes(struct tbd_thread *thread, uint32_t index, uint64_t 
 
     if (is_on(index))
         keep_more(&range, 0, min_of(bytes, TBD_VALUE_PROBE_BYTES), index,
-                  moment_now(thread, index, ring));
+                  moment_now(thread, index, ring), false);
+}
+
+/* ---- memory ---- */
+
+uint64_t tbd_crash_values_memory_due(struct tbd_thread *thread, uint32_t index)
+{
+    if (!crash || index != 0 || !memory_due || recorded_at[0] != thread->entry_next)
+        return 0;
+    memory_due = false;
+    return min_of(dial.memory, (size_t)memory_slots / TBD_VALUE_MEMORY_PART * TBD_VALUE_MORE_BYTES);
+}
+
+uint64_t tbd_crash_values_memory(struct tbd_thread *thread, uint32_t index, uint64_t ring,
+                                 uint64_t address, uint64_t bytes)
+{
+    struct tbd_value_range range = { .address = address };
+
+    return crash && index == 0 && memory_slots
+               ? keep_more(&range, 0, bytes, index, moment_now(thread, index, ring), true)
+               : 0;
 }

@@ -33,13 +33,18 @@ void tbd_crash_values_due(struct tbd_thread *thread);
 void tbd_crash_values_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring);
 /* The same, unless the last ones are from not long ago. */
 void tbd_crash_values_sometimes(struct tbd_thread *thread, uint32_t index, uint64_t ring);
-/* It is not: a signal's handler comes before. */
+/* It is not: a signal's handler comes before.  Memory of this moment is dropped, too. */
 void tbd_crash_values_cancel(struct tbd_thread *thread, uint32_t index, uint64_t ring);
 /* The same at a place where somebody wants to know them, whatever the setting is. */
 void tbd_crash_values_probe(struct tbd_thread *thread, uint32_t index, uint64_t ring);
 /* After that: memory, TBD_VALUE_PROBE_BYTES at most. */
 void tbd_crash_values_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ring,
                             uint64_t address, uint64_t bytes);
+/* A lap is over, and registers of this moment are recorded: how many bytes of memory may follow, once; else 0. */
+uint64_t tbd_crash_values_memory_due(struct tbd_thread *thread, uint32_t index);
+/* After that: some of it.  Returns how many bytes there were. */
+uint64_t tbd_crash_values_memory(struct tbd_thread *thread, uint32_t index, uint64_t ring,
+                                 uint64_t address, uint64_t bytes);
 /* It has made this system call, with this result; `began` is a stamp. */
 void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t ring,
                            const struct tbd_sys_call *call, int64_t result, uint64_t began);

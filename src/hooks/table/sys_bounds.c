@@ -5,6 +5,8 @@
  * by a rule over the arguments is answered, all else is not.  Host only. */
 #include "sys_table.h"
 
+#include "base/linux_abi.h"
+
 #include <asm/unistd_64.h>
 
 /* Calls that the engine carries out itself, and that write no more than their rows say. */
@@ -36,6 +38,22 @@ static bool most_bytes(const struct tbd_sys_arg *arg, const struct tbd_sys_call 
     return !__builtin_mul_overflow(count, (uint64_t)arg->unit, out);
 }
 
+/* Commands of fcntl that take and return numbers, or read memory alone. */
+static bool is_fcntl_of_numbers(uint64_t command)
+{
+    switch ((uint32_t)command) {
+    case F_DUPFD:
+    case F_GETFD:
+    case F_SETFD:
+    case F_GETFL:
+    case F_SETFL:
+    case F_SETLK:
+    case F_SETLKW:
+    case F_DUPFD_CLOEXEC: return true;
+    default: return false;
+    }
+}
+
 bool tbd_syscall_bounds(const struct tbd_sys_call *call, unsigned known,
                         struct tbd_sys_range out[6], size_t *out_count)
 {
@@ -44,6 +62,8 @@ bool tbd_syscall_bounds(const struct tbd_sys_call *call, unsigned known,
     *out_count = 0;
     if (!row || !is_plain(call->number))
         return false;
+    if (call->number == __NR_fcntl && known >> 1 & 1 && is_fcntl_of_numbers(call->args[1]))
+        return true;
     for (unsigned i = 0; i < 6; i++) {
         struct tbd_sys_range *range = &out[*out_count];
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+/* copied_memory.c - see copied_memory.h
+ *
+ * Copies take a share of the program's time at most, in the long run: each lap adds to a credit, a copy takes what it took from it, and none is made
+ * while that is a debt.
+ *
+ * COPIED_MEMORY-1  What is copied is changed by the program's instructions and system calls alone: it is not shared with other processes.
+ *     (not checked: only who maps it knows) */
+#include "hooks/memory/copied_memory.h"
+
+#include "base/linux.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/crash_ring.h"
+#include "hooks/stream/cycles.h"
+
+#define TIME_SHARE     24         /* of the time since the last lap: programs run slower beside a ring */
+#define MOST_CREDIT    (1 << 20) /* of the counter; a program has that when it begins */
+#define MOST_COST      (MOST_CREDIT / 2)
+#define RED_ZONE_BYTES 128u
+#define PIECE_BYTES    (8ull * TBD_VALUE_MORE_BYTES)
+
+static int64_t credit = MOST_CREDIT;
+static uint64_t last_lap; /* when that was; 0: there was none */
+
+static bool is_copied(const struct tbd_msg_region *map)
+{
+    return !(map->map_flags & MAP_SHARED) && map->prot & PROT_WRITE &&
+           !(map->flags &
+             (TBD_REGION_VDSO | TBD_REGION_VVAR | TBD_REGION_PATCH | TBD_REGION_SHARED));
+}
+
+/* Of a mapping: of a stack, what is in use. */
+static struct tbd_range part_of(const struct tbd_msg_region *map, uint64_t sp)
+{
+    struct tbd_range part = { map->start, map->end };
+
+    if (!is_copied(map))
+        part.end = part.start;
+    else if (sp >= part.start + RED_ZONE_BYTES && sp < part.end)
+        part.start = (sp - RED_ZONE_BYTES) & ~15ull;
+    return part;
+}
+
+static uint64_t count_bytes(uint64_t sp)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        struct tbd_range part = part_of(&regions->table[i].map, sp);
+
+        bytes += part.end - part.start;
+    }
+    return bytes;
+}
+
+/* What cannot be read ends it. */
+static void copy_range(struct tbd_thread *thread, uint32_t index, const struct tbd_range *range)
+{
+    for (uint64_t at = range->start; at < range->end; at += PIECE_BYTES) {
+        uint64_t left = range->end - at, wanted = left < PIECE_BYTES ? left : PIECE_BYTES;
+
+        if (tbd_crash_note_memory(thread, index, at, wanted) != wanted)
+            return;
+    }
+}
+
+static void copy_all(struct tbd_thread *thread, uint32_t index)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        struct tbd_range part = part_of(&regions->table[i].map, thread->regs.gpr[TBD_RSP]);
+
+        copy_range(thread, index, &part);
+    }
+}
+
+static void earn(uint64_t now)
+{
+    int64_t time = last_lap ? (int64_t)((now - last_lap) / TIME_SHARE) : 0;
+
+    credit = time < MOST_CREDIT - credit ? credit + time : MOST_CREDIT;
+    last_lap = now;
+}
+
+/* Of a time that is longer, the thread was interrupted for most of it. */
+static void spend(int64_t time)
+{
+    credit -= time < MOST_COST ? time : MOST_COST;
+}
+
+void tbd_copy_memory_if_due(struct tbd_thread *thread, uint32_t index)
+{
+    uint64_t most = tbd_crash_memory_due(thread, index), began;
+
+    if (most == 0)
+        return;
+    began = tbd_cycles_now();
+    earn(began);
+    if (credit <= 0 || count_bytes(thread->regs.gpr[TBD_RSP]) > most)
+        return;
+    copy_all(thread, index);
+    last_lap = tbd_cycles_now();
+    spend((int64_t)(last_lap - began));
+}
