@@ -117,6 +117,10 @@ enum tbd_status tbd_build_go_on(struct work *w)
         struct tbd_page_note *note = &w->pages[w->page_count - w->pages_pending--];
 
         note->at_end = false;
+        if (note->packed && note->packed->address & TBD_PACKED_DIFFERENCE)
+            return tbd_build_damage(w, "an event after pages of the window's end");
+        if (note->packed)
+            continue;
         note->bytes = tbd_build_keep(w, note->bytes, PAGE_BYTES);
         if (!note->bytes)
             return TBD_NOMEM;
@@ -252,11 +256,13 @@ static enum tbd_status pass(struct work *w, size_t i, enum tbd_status status)
 static bool look_at_raw(struct work *w, const struct tbd_raw_window *raw)
 {
     for (size_t i = w->page_count - w->pages_pending; i < w->page_count; i++)
-        w->pages[i].bytes = raw->operands + (w->pages[i].bytes - w->operands);
+        if (w->pages[i].bytes)
+            w->pages[i].bytes = raw->operands + (w->pages[i].bytes - w->operands);
     w->entries = raw->entries;
     w->entry_count = raw->entry_count;
     w->operands = raw->operands;
     w->operand_bytes = raw->operand_bytes;
+    w->packed = raw->packed;
     w->plan_count = raw->plan_count;
     w->highest_id = raw->highest_id;
     w->cut = raw->cut;
@@ -284,12 +290,19 @@ static bool begin(struct work *w, const struct tbd_raw_window *raw, struct tbd_b
 static bool adopt_raw(struct work *w, struct tbd_raw_window *raw)
 {
     void *entries = raw->entries, *operands = raw->operands;
+    struct tbd_packed_pages packed = raw->packed;
 
     raw->entries = NULL;
     if (!tbd_window_adopt_large_buffer(w->window, entries))
         return false;
     raw->operands = NULL;
-    return tbd_window_adopt_large_buffer(w->window, operands);
+    if (!tbd_window_adopt_large_buffer(w->window, operands))
+        return false;
+    raw->packed.list = NULL;
+    if (!tbd_window_adopt_large_buffer(w->window, packed.list))
+        return false;
+    raw->packed.bytes = NULL;
+    return tbd_window_adopt_large_buffer(w->window, packed.bytes);
 }
 
 static void fill_counts(struct tbd_product *out)

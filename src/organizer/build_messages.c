@@ -109,21 +109,39 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
     return TBD_OK;
 }
 
+/* The next page that was packed when it came; NULL: this is not it. */
+static const struct tbd_packed_page *next_packed(struct work *w, const struct tbd_msg_page *head)
+{
+    const struct tbd_packed_page *page;
+
+    if (head->flags != (TBD_PAGE_DIRTY | TBD_PAGE_PACKED) || w->packed_taken == w->packed.count)
+        return NULL;
+    page = &w->packed.list[w->packed_taken++];
+    return (page->address & ~(uint64_t)TBD_PACKED_DIFFERENCE) == head->address ? page : NULL;
+}
+
 static enum tbd_status take_page(struct work *w, const uint8_t *payload, uint32_t bytes)
 {
+    const struct tbd_packed_page *packed = NULL;
     struct tbd_msg_page head;
 
-    if (bytes != sizeof(head) + PAGE_BYTES)
+    if (bytes != sizeof(head) && bytes != sizeof(head) + PAGE_BYTES)
         return tbd_build_damage(w, "a page message of another length");
     memcpy(&head, payload, sizeof(head));
     if (head.address % PAGE_BYTES || head.address >= TBD_USER_END)
         return tbd_build_damage(w, "an impossible page");
+    if (bytes == sizeof(head)) {
+        packed = next_packed(w, &head);
+        if (!packed)
+            return tbd_build_damage(w, "a page without contents");
+    }
     if (!tbd_array_grow(&w->pages, w->page_count, &w->page_capacity, sizeof(*w->pages)))
         return TBD_NOMEM;
     w->pages[w->page_count++] = (struct tbd_page_note){
         .address = head.address,
         .flags = head.flags,
-        .bytes = payload + sizeof(head),
+        .bytes = packed ? NULL : payload + sizeof(head),
+        .packed = packed,
         .time = w->time,
         .order = (uint32_t)w->log_count,
         .at_end = true,

@@ -14,6 +14,7 @@
 #define TBD_ORGANIZER_CONSUME_H
 
 #include "format/window/blocks.h"
+#include "organizer/page_packer.h"
 
 struct tbd_consumer;
 
@@ -25,12 +26,16 @@ struct tbd_raw_window {
     uint8_t *operands; /* owned, too; TBD_ROW_SLACK more bytes are there */
     size_t operand_bytes;
     size_t operand_capacity;
+    /* native play: pages that were written.  Their messages have no contents, and TBD_PAGE_PACKED */
+    struct tbd_packed_pages packed;
     uint64_t first_time;
     uint32_t plan_count; /* stream ids defined when the window was given out */
     uint32_t highest_id; /* of the table */
     bool is_last;        /* nothing follows: the producer ended or died */
     bool cut;            /* the producer died: the last entry may lack operands */
 };
+/* In a page's flags: its contents are the next ones of `packed`. */
+#define TBD_PAGE_PACKED 0x80000000u
 void tbd_raw_window_free(struct tbd_raw_window *raw);
 
 /* What build.h needs to know about a block of the stream, in the order of the stream's ids. */
@@ -59,6 +64,9 @@ TBD_MUST_CHECK enum tbd_status tbd_consumer_new(int fd, struct tbd_block_table *
                                                 struct tbd_consumer **out, struct tbd_error *why);
 void tbd_consumer_free(struct tbd_consumer *consumer);
 struct tbd_stream_head *tbd_consumer_head(const struct tbd_consumer *consumer);
+/* From now on pages that were written are packed when they come.  `packer` stays the caller's.  The stream has TBD_STREAM_NATIVE:
+ * operands are messages, one after another. */
+void tbd_consumer_pack(struct tbd_consumer *consumer, struct tbd_page_packer *packer);
 /* Limits what comes until the next call to this many entries, where each chunk counts as one more,
  * and this many bytes of operands: beyond, the stream is TBD_CORRUPT.  Without a call there are no
  * limits. */

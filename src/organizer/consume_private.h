@@ -41,6 +41,7 @@ struct tbd_consumer {
     const uint8_t *area;    /* where the window's operands lie; NULL: in their chunks */
     size_t area_used;       /* by chunks before */
     struct tbd_raw_window raw;
+    struct tbd_page_packer *packer;     /* borrowed; NULL: pages stay as they come */
     void (*before_move)(void *context); /* NULL: nobody reads `raw` */
     void *move_context;
     bool raw_started;

@@ -32,10 +32,12 @@
 #include "organizer/organize_private.h"
 
 #include "format/files/file.h"
+#include "format/files/large_buffers.h"
 #include "organizer/stops.h"
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -57,6 +59,10 @@
 /* Windows of native play that wait for the workers, or are with them, have at most these bytes.  So there are two large ones, with the
  * one that is being collected, and the rings take what comes meanwhile. */
 #define NATIVE_MOST_BYTES (16ull << 20)
+/* At most this much memory that windows gave back is kept for the next ones; large pieces of malloc() go back to the system. */
+#define NATIVE_KEPT_BYTES ((size_t)24 << 20)
+#define NATIVE_KEPT_LEAST (1 << 20)
+#define NATIVE_TRIMMED    (8 << 20)
 /* A worker is woken to build early when this many block entries have been collected: waking it for
  * fewer costs more than it gains. */
 #define EARLY_ENTRIES ((size_t)128 << 10)
@@ -208,7 +214,7 @@ static void add_window(struct organizer *o, struct tbd_raw_window *raw)
         return;
     }
     if (keeps_stops(o))
-        status = tbd_stops_keep(tbd_writer_dir(o->writer), o->added, raw);
+        status = tbd_stops_keep(tbd_writer_dir(o->writer), o->added, raw, o->packer);
     if (status)
         tbd_organizer_fail(o, status, "keeping the stops of native play");
     o->added++;
@@ -359,8 +365,17 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     if (status)
         return status;
     o->head = tbd_consumer_head(o->consumer);
-    if (o->options->lean != TBD_ORGANIZE_LEAN_NEVER)
-        o->versions = tbd_page_versions_new(keeps_stops(o) ? NATIVE_PAGE_VERSIONS : PAGE_VERSIONS);
+    if (keeps_stops(o)) {
+        o->packer = tbd_page_packer_new(NATIVE_PAGE_VERSIONS);
+        if (!o->packer)
+            return TBD_NOMEM;
+        tbd_consumer_pack(o->consumer, o->packer);
+        tbd_large_buffers_keep(NATIVE_KEPT_BYTES);
+        (void)mallopt(M_MMAP_THRESHOLD, NATIVE_KEPT_LEAST);
+        (void)mallopt(M_TRIM_THRESHOLD, NATIVE_TRIMMED);
+    } else if (o->options->lean != TBD_ORGANIZE_LEAN_NEVER) {
+        o->versions = tbd_page_versions_new(PAGE_VERSIONS);
+    }
     if (o->options->pid)
         o->pidfd = (int)syscall(SYS_pidfd_open, o->options->pid, 0);
     status = make_writer(o, why);
@@ -417,6 +432,7 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     tbd_consumer_free(o->consumer);
     tbd_join_free(o->join);
     tbd_page_versions_free(o->versions);
+    tbd_page_packer_free(o->packer);
     tbd_pipeline_free(o->pipeline);
     tbd_builders_free(&o->builders);
     tbd_block_table_release(o->table);
@@ -448,7 +464,8 @@ enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct 
                  why && why->detail[0] ? why->detail : tbd_status_text(status));
         say_state(o.head, TBD_ORGANIZER_FAILED);
     }
-    if (is_put_off)
+    /* Native play's windows are small, and large pages would be most of their memory. */
+    if (is_put_off && !(o.head && keeps_stops(&o)))
         (void)prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
     if (!status) {
         status = run_threads(&o);

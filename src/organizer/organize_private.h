@@ -46,6 +46,7 @@ struct organizer {
     unsigned early_windows;    /* begun and not built yet; atomic */
     struct tbd_join *join;     /* see ORGANIZE-1 */
     struct tbd_page_versions *versions; /* owned; NULL: all pages are stored whole */
+    struct tbd_page_packer *packer;     /* owned: of native play; NULL for others */
     bool has_lean;                      /* a window was built without its events; atomic */
 
     pthread_mutex_t lock;

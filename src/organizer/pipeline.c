@@ -329,7 +329,8 @@ static bool has_place_locked(const struct tbd_pipeline *p, uint64_t bytes)
 void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw,
                       struct tbd_builder *builder)
 {
-    uint64_t bytes = raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes;
+    uint64_t bytes =
+        raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes + raw->packed.used;
 
     pthread_mutex_lock(&p->lock);
     p->is_offered = false;

@@ -46,6 +46,23 @@ static bool is_end_page(const struct tbd_message *head, const uint8_t *payload)
     return page.flags == TBD_PAGE_DIRTY;
 }
 
+static bool is_packed_page(const struct tbd_message *head)
+{
+    return head->kind == TBD_MSG_PAGE && head->bytes == sizeof(struct tbd_msg_page);
+}
+
+/* Puts what play sent of a page that came packed, without its contents. */
+static void put_packed_head(struct tbd_buffer *out, const uint8_t *payload, uint32_t kind)
+{
+    struct tbd_message head = { kind, sizeof(struct tbd_msg_page) + PAGE_BYTES };
+    struct tbd_msg_page page;
+
+    memcpy(&page, payload, sizeof(page));
+    page.flags = TBD_PAGE_DIRTY;
+    tbd_buffer_put(out, &head, sizeof(head));
+    tbd_buffer_put(out, &page, sizeof(page));
+}
+
 /* How many of its bytes a file that leaves out what the TOC has begins with. */
 static uint32_t brief_bytes(const struct tbd_message *head, const uint8_t *payload,
                             const uint8_t *end)
@@ -67,12 +84,41 @@ static bool put_brief(struct tbd_buffer *out, const struct tbd_raw_window *raw)
     while ((payload = tbd_stops_next(&list, &head))) {
         uint32_t bytes = brief_bytes(&head, payload, end);
 
+        if (is_packed_page(&head)) {
+            put_packed_head(out, payload, head.kind | TBD_STOPS_ELSEWHERE);
+            continue;
+        }
         if (bytes != head.bytes)
             head.kind |= TBD_STOPS_ELSEWHERE;
         tbd_buffer_put(out, &head, sizeof(head));
         tbd_buffer_put(out, payload, bytes);
     }
     return !list.failed && list.at == list.end && !out->failed;
+}
+
+/* All messages, with what came packed.  False: some of it is not known any more. */
+static bool put_whole(struct tbd_buffer *out, const struct tbd_raw_window *raw,
+                      const struct tbd_page_packer *packer)
+{
+    struct tbd_reader list = reader_of(raw->operands, raw->operand_bytes);
+    const uint8_t *payload, *copied = raw->operands;
+    struct tbd_message head;
+    uint8_t bytes[PAGE_BYTES];
+    size_t next = 0;
+
+    while (raw->packed.count && (payload = tbd_stops_next(&list, &head))) {
+        if (!is_packed_page(&head))
+            continue;
+        if (next == raw->packed.count ||
+            !tbd_page_packer_unpack(packer, &raw->packed, next++, bytes))
+            return false;
+        tbd_buffer_put(out, copied, (size_t)(payload - sizeof(head) - copied));
+        put_packed_head(out, payload, head.kind);
+        tbd_buffer_put(out, bytes, PAGE_BYTES);
+        copied = payload + head.bytes;
+    }
+    tbd_buffer_put(out, copied, raw->operand_bytes - (size_t)(copied - raw->operands));
+    return !out->failed;
 }
 
 static void put_record(struct tbd_buffer *file, enum tbd_record_type type, const void *messages,
@@ -87,23 +133,29 @@ static void put_record(struct tbd_buffer *file, enum tbd_record_type type, const
 
 /* A window without stops does not come into the trace, the last one perhaps, and a broken one is the builder's to judge: these are kept
  * whole. */
-enum tbd_status tbd_stops_keep(int dir, uint64_t window, const struct tbd_raw_window *raw)
+enum tbd_status tbd_stops_keep(int dir, uint64_t window, const struct tbd_raw_window *raw,
+                               const struct tbd_page_packer *packer)
 {
-    struct tbd_buffer file = { 0 }, brief = { 0 };
+    struct tbd_buffer file = { 0 }, messages = { 0 };
     enum tbd_status status = window ? TBD_OK : tbd_dir_make_folder(dir, "stops");
     char name[40];
 
     tbd_stops_file_name(window, name, sizeof(name));
     tbd_file_put_header(&file, TBD_FILE_STOPS, (uint32_t)window, 0);
-    if (!raw->is_last && !raw->cut && put_brief(&brief, raw))
-        put_record(&file, TBD_REC_STOPS_BRIEF, brief.bytes, brief.used);
-    else
-        put_record(&file, TBD_REC_STOPS, raw->operands, raw->operand_bytes);
+    if (!raw->is_last && !raw->cut && put_brief(&messages, raw)) {
+        put_record(&file, TBD_REC_STOPS_BRIEF, messages.bytes, messages.used);
+    } else {
+        messages.used = 0;
+        if (put_whole(&messages, raw, packer))
+            put_record(&file, TBD_REC_STOPS, messages.bytes, messages.used);
+        else if (!status)
+            status = messages.failed ? TBD_NOMEM : TBD_CORRUPT;
+    }
     if (file.failed)
         status = TBD_NOMEM;
     if (!status)
         status = tbd_dir_write(dir, name, file.bytes, file.used);
-    tbd_buffer_free(&brief);
+    tbd_buffer_free(&messages);
     tbd_buffer_free(&file);
     return status;
 }
@@ -158,6 +210,26 @@ struct refill {
     struct tbd_buffer whole;
 };
 
+/* What the page had after that many events, if it went away then; else at the window's end. */
+static const struct tbd_page_contents *contents_after(const struct tbd_window *window,
+                                                      uint64_t address, size_t events)
+{
+    size_t low = 0, high = window->gone_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->gone[middle].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < window->gone_count && window->gone[low].address == address; low++)
+        if (window->gone[low].order == events)
+            return &window->gone[low];
+    return tbd_window_dirty(window, address);
+}
+
 static bool fill_page(struct refill *f, struct tbd_message head, struct tbd_reader *brief)
 {
     const uint8_t *start = tbd_reader_take(brief, sizeof(struct tbd_msg_page));
@@ -167,7 +239,7 @@ static bool fill_page(struct refill *f, struct tbd_message head, struct tbd_read
     if (!start || head.bytes != sizeof(page) + PAGE_BYTES)
         return false;
     memcpy(&page, start, sizeof(page));
-    contents = tbd_window_dirty(f->window, page.address);
+    contents = contents_after(f->window, page.address, f->event);
     if (!contents || !contents->bytes)
         return false;
     tbd_buffer_put(&f->whole, &head, sizeof(head));

@@ -3,7 +3,7 @@
  *
  * A replay finds the blocks between them; then the same messages, with these, make the trace that its readers know
  * (replay/native/).  A file for each window, `stops/N`.  What is long and lies in the window's TOC, too, is not in it:
- * the contents of pages at the window's end, and events (TBD_STOPS_ELSEWHERE).  Context: ORG. */
+ * the contents of pages that were written, and events (TBD_STOPS_ELSEWHERE).  Context: ORG. */
 #ifndef TBD_ORGANIZER_STOPS_H
 #define TBD_ORGANIZER_STOPS_H
 
@@ -17,8 +17,10 @@
  * an event: none.  The rest is, for pages in any order and for events in theirs, in the window's TOC. */
 #define TBD_STOPS_ELSEWHERE 0x80000000u
 
+/* `packer` has packed the window's pages, and no window since. */
 TBD_MUST_CHECK enum tbd_status tbd_stops_keep(int dir, uint64_t window,
-                                              const struct tbd_raw_window *raw);
+                                              const struct tbd_raw_window *raw,
+                                              const struct tbd_page_packer *packer);
 /* *out is the messages of a window of the trace, one after another (owned by the caller). */
 TBD_MUST_CHECK enum tbd_status tbd_stops_load(struct tbd_trace *trace, uint32_t index,
                                               struct tbd_buffer *out, struct tbd_error *why);

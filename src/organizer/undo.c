@@ -513,8 +513,11 @@ bool tbd_undo_first_contents(struct tbd_window *window, const struct tbd_page_no
     for (size_t i = 0; good && i < count; i++) {
         const struct undo *undo = &set.undos[i];
 
-        first[i] = (struct tbd_page_contents){ undo->address, undo->birth_time, undo->birth_order,
-                                               undo->bytes ? undo->bytes : undo->captured };
+        first[i] =
+            (struct tbd_page_contents){ .address = undo->address,
+                                        .time = undo->birth_time,
+                                        .order = undo->birth_order,
+                                        .bytes = undo->bytes ? undo->bytes : undo->captured };
     }
     window->first = first;
     window->first_count = good ? count : 0;

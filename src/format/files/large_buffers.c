@@ -7,7 +7,7 @@
  * replaced but *stretched*: it keeps its pages, and only the added ones are new.  Where it is known that
  * bytes will be written, their pages are *made ready* at once: a fault for each costs more than the page.
  *
- * LARGE_BUFFERS-1  At most KEPT_MOST bytes, in KEPT_COUNT buffers, are kept while they are not in
+ * LARGE_BUFFERS-1  At most `kept_most` bytes, in KEPT_COUNT buffers, are kept while they are not in
  *     use, in the order in which they were given back. */
 #include "format/files/large_buffers.h"
 
@@ -46,7 +46,7 @@ struct large_buffer {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct large_buffer *kept[KEPT_COUNT];
-static size_t kept_count, kept_bytes;
+static size_t kept_count, kept_bytes, kept_most = KEPT_MOST;
 
 static struct large_buffer *head_of(const void *buffer)
 {
@@ -194,15 +194,29 @@ void tbd_large_buffer_give(void *buffer)
     if (!head)
         return;
     pthread_mutex_lock(&lock);
-    is_kept = kept_count < KEPT_COUNT && kept_bytes + head->bytes <= KEPT_MOST;
+    is_kept = kept_count < KEPT_COUNT && kept_bytes + head->bytes <= kept_most;
     if (is_kept) {
         kept[kept_count++] = head;
         kept_bytes += head->bytes;
     }
-    TBD_INVARIANT("LARGE_BUFFERS-1", kept_count <= KEPT_COUNT && kept_bytes <= KEPT_MOST);
+    TBD_INVARIANT("LARGE_BUFFERS-1", kept_count <= KEPT_COUNT && kept_bytes <= kept_most);
     pthread_mutex_unlock(&lock);
     if (!is_kept)
         unmap(head);
+}
+
+void tbd_large_buffers_keep(size_t bytes)
+{
+    struct large_buffer *dropped[KEPT_COUNT];
+    size_t count = 0;
+
+    pthread_mutex_lock(&lock);
+    kept_most = bytes < KEPT_MOST ? bytes : KEPT_MOST;
+    while (kept_bytes > kept_most)
+        dropped[count++] = take_kept_locked(0);
+    pthread_mutex_unlock(&lock);
+    while (count)
+        unmap(dropped[--count]);
 }
 
 void tbd_large_buffer_ready(void *buffer, size_t bytes)

@@ -21,6 +21,8 @@ size_t tbd_large_buffer_bytes(const void *buffer);
 /* The first `bytes` bytes will be written: their pages are made at once, not by a fault for each. */
 void tbd_large_buffer_ready(void *buffer, size_t bytes);
 void tbd_large_buffer_give(void *buffer); /* NULL is fine */
+/* From now on at most `bytes` bytes are kept for the next caller; less than by default. */
+void tbd_large_buffers_keep(size_t bytes);
 
 /* Like tbd_array_grow() (base/array.h), for arrays that may have a hundred thousand elements: they
  * lie in a large buffer, which is to be given back. */

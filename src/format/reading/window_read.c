@@ -96,7 +96,9 @@ static const struct tbd_page_contents *read_page_kind(struct tbd_toc *toc, uint3
 
         if (!(page->flags & flag))
             continue;
-        pages[count] = (struct tbd_page_contents){ page->address, page->time, page->order, NULL };
+        pages[count] = (struct tbd_page_contents){ .address = page->address,
+                                                   .time = page->time,
+                                                   .order = page->order };
         if (is_wanted(wanted, page->address)) {
             *status = tbd_toc_page(toc, page, bytes);
             pages[count].bytes = bytes;

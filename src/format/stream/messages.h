@@ -126,6 +126,7 @@ _Static_assert(sizeof(struct tbd_msg_mapped) == 24, "tbd_msg_mapped is 24 bytes"
 #define TBD_PAGE_DIRTY 1u /* written in this window: these are its contents at the message */
 #define TBD_PAGE_FIRST 2u /* its contents were not known to the trace before (first touch) */
 #define TBD_PAGE_IMAGE 4u /* part of the initial image */
+#define TBD_PAGE_LAST  8u /* native play: no event of its window follows */
 
 struct tbd_msg_page {
     uint64_t address; /* 0: page aligned */

@@ -435,8 +435,11 @@ uint64_t tbd_window_digest(const struct tbd_window *window)
         XXH3_64bits_update(state, thread->xsave, thread->regs.xsave_bytes);
     }
     for (size_t i = 0; i < window->dirty_count; i++) {
-        XXH3_64bits_update(state, &window->dirty[i].address, sizeof(uint64_t));
-        XXH3_64bits_update(state, window->dirty[i].bytes, TBD_PAGE_SIZE);
+        const struct tbd_page_contents *page = &window->dirty[i];
+
+        XXH3_64bits_update(state, &page->address, sizeof(uint64_t));
+        XXH3_64bits_update(state, page->bytes ? page->bytes : page->packed,
+                           page->bytes ? TBD_PAGE_SIZE : page->packed_bytes);
     }
     digest = XXH3_64bits_digest(state);
     XXH3_freeState(state);

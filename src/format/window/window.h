@@ -66,6 +66,10 @@ struct tbd_page_contents {
     uint64_t time;
     uint32_t order;       /* log messages (tbd_window.log) of the window before this moment */
     const uint8_t *bytes; /* 4096; borrowed from the window */
+    /* bytes NULL: the window is being recorded natively, and the page was packed when it came.  Borrowed from the window; none: all zero */
+    const uint8_t *packed;
+    uint32_t packed_bytes;
+    bool is_difference; /* to what the page held before the window */
 };
 
 struct tbd_block_table; /* blocks.h */
@@ -118,7 +122,7 @@ struct tbd_window {
     const struct tbd_thread_state *end_threads; /* at its end; valid if complete */
     size_t end_thread_count;
     uint64_t digest; /* of the end state: all threads' registers and xsave images,
-                                      dirty pages by address */
+                                      dirty pages by address (of native play: as they are packed) */
 
     const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
     size_t dirty_count;

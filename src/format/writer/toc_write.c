@@ -19,8 +19,8 @@
 /* ---- pages ---- */
 
 struct page_list {
-    struct tbd_disk_page *disk; /* owned */
-    const uint8_t **bytes;      /* owned */
+    struct tbd_disk_page *disk;                /* owned */
+    const struct tbd_page_contents **contents; /* owned */
     size_t count;
 };
 
@@ -35,7 +35,7 @@ static void list_pages(struct page_list *list, const struct tbd_page_contents *p
             .flags = flag,
             .offset = list->count,
         };
-        list->bytes[list->count++] = pages[i].bytes;
+        list->contents[list->count++] = &pages[i];
     }
 }
 
@@ -53,35 +53,12 @@ static int compare_pages(const void *left, const void *right)
     return a->flags > b->flags ? -1 : a->flags < b->flags;
 }
 
-static bool is_zero(const uint8_t *bytes)
-{
-    return !bytes[0] && memcmp(bytes, bytes + 1, 4095) == 0;
-}
-
-/* Eight bytes of a page at any alignment. */
-typedef uint64_t page_word __attribute__((aligned(1), may_alias));
-
-/* Counts words that differ from the word before: the packer has to store these.  Written without a
- * 64-bit comparison, which SSE2 lacks, so that compilers take two words at a time. */
-static uint64_t count_news(const uint8_t *bytes)
-{
-    const page_word *words = (const page_word *)bytes;
-    uint64_t news = words[511] != words[510];
-
-    for (size_t i = 1; i < 511; i++) {
-        uint64_t change = words[i] ^ words[i - 1];
-
-        news += (change | (0 - change)) >> 63;
-    }
-    return news;
-}
-
 /* Is the difference smaller than the page when packed?  If one of them has far fewer changing
  * words, or will soon be packed again, the counts decide without packing. */
 static bool is_smaller(const uint8_t *difference, const uint8_t *bytes, bool is_brief)
 {
     struct tbd_buffer trial = { 0 };
-    uint64_t of_difference = count_news(difference), of_page = count_news(bytes);
+    uint64_t of_difference = tbd_page_news(difference), of_page = tbd_page_news(bytes);
     size_t whole;
     bool smaller;
 
@@ -163,12 +140,12 @@ static void put_page(const struct page_data *data, struct page_group *group,
     const uint8_t *base = NULL;
     uint8_t buffer[4096];
 
-    if (content && content->base && page->flags == TBD_DISK_PAGE_END && !is_zero(bytes))
+    if (content && content->base && page->flags == TBD_DISK_PAGE_END && !tbd_page_is_zero(bytes))
         base = content->base(content->context, page->address);
     if (base)
         bytes = choose_difference(page, bytes, base, content->is_brief, buffer);
     page->offset = offset_now(data);
-    if (is_zero(bytes)) {
+    if (tbd_page_is_zero(bytes)) {
         page->flags |= TBD_DISK_PAGE_ZERO;
     } else if (group) {
         memcpy(group->bytes + group->count * 4096ul, bytes, 4096);
@@ -179,6 +156,29 @@ static void put_page(const struct page_data *data, struct page_group *group,
     }
     if (group && group->count == TBD_PAGE_GROUP)
         put_group(data, group);
+}
+
+/* Packed when it came (organizer/page_packer.h). */
+static void put_packed(const struct page_data *data, struct tbd_disk_page *page,
+                       const struct tbd_page_contents *contents)
+{
+    page->offset = offset_now(data);
+    page->bytes = contents->packed_bytes;
+    if (contents->is_difference)
+        page->flags |= TBD_DISK_PAGE_DELTA;
+    if (!page->bytes)
+        page->flags |= TBD_DISK_PAGE_ZERO;
+    tbd_buffer_put(data->out, contents->packed, contents->packed_bytes);
+}
+
+static void put_contents(const struct page_data *data, struct page_group *group,
+                         const struct tbd_toc_content *content, struct tbd_disk_page *page,
+                         const struct tbd_page_contents *contents)
+{
+    if (contents->bytes)
+        put_page(data, group, content, page, contents->bytes);
+    else
+        put_packed(data, page, contents);
 }
 
 static void put_page_data(struct tbd_buffer *out, struct page_list *list,
@@ -194,7 +194,7 @@ static void put_page_data(struct tbd_buffer *out, struct page_list *list,
             group->pack = packer_of(content);
     }
     for (size_t i = 0; i < list->count; i++)
-        put_page(&data, group, content, &list->disk[i], list->bytes[list->disk[i].offset]);
+        put_contents(&data, group, content, &list->disk[i], list->contents[list->disk[i].offset]);
     if (group)
         put_group(&data, group);
     free(group);
@@ -240,6 +240,16 @@ static void renew_checks(struct tbd_buffer *out, size_t begin, const struct page
     tbd_file_renew_record(out, begin);
 }
 
+/* Space for what will be put as it is: a buffer that grows is copied. */
+static void reserve_packed(struct tbd_buffer *out, const struct page_list *list)
+{
+    size_t bytes = list->count * sizeof(*list->disk);
+
+    for (size_t i = 0; i < list->count; i++)
+        bytes += list->contents[i]->packed_bytes;
+    (void)tbd_buffer_reserve(out, bytes);
+}
+
 /* The table stands before the data, and is known after them: they are packed to their place all the same, as another copy
  * of them would cost more than the table. */
 static void put_pages(struct tbd_buffer *out, struct page_list *list,
@@ -251,6 +261,7 @@ static void put_pages(struct tbd_buffer *out, struct page_list *list,
     if (list->count)
         qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
     has_checks = list->count && list->disk[0].flags & TBD_DISK_PAGE_IMAGE;
+    reserve_packed(out, list);
     table = reserve_record(out, TBD_REC_PAGE_TABLE, list->count * sizeof(*list->disk));
     if (has_checks)
         checks = reserve_record(out, TBD_REC_PAGE_CHECKS, list->count * sizeof(uint32_t));
@@ -266,15 +277,15 @@ static bool page_list_new(struct page_list *list, size_t count)
 {
     *list = (struct page_list){
         .disk = calloc(count + 1, sizeof(*list->disk)),
-        .bytes = calloc(count + 1, sizeof(*list->bytes)),
+        .contents = calloc(count + 1, sizeof(*list->contents)),
     };
-    return list->disk && list->bytes;
+    return list->disk && list->contents;
 }
 
 static void page_list_free(struct page_list *list)
 {
     free(list->disk);
-    free(list->bytes);
+    free(list->contents);
 }
 
 /* ---- windows ---- */
@@ -308,27 +319,61 @@ static void put_read_pages(struct tbd_buffer *out, const struct tbd_window *wind
     tbd_file_finish_record(out, begin);
 }
 
-static void put_log(struct tbd_buffer *out, const struct tbd_window *window, pack_function *pack)
+/* The bytes of a message with its head. */
+static uint32_t log_bytes(const struct tbd_log_entry *entry)
 {
-    size_t begin = tbd_file_begin_record(out, TBD_REC_LOG);
-    struct tbd_disk_log head = { .count = window->log_count };
+    struct tbd_message message;
+
+    memcpy(&message, entry->message, sizeof(message));
+    return (uint32_t)sizeof(message) + message.bytes;
+}
+
+static void put_log_entries(struct tbd_buffer *out, const struct tbd_window *window, uint64_t bytes)
+{
+    struct tbd_lz4_parts parts;
+
+    tbd_lz4_begin(&parts, out, bytes);
+    for (size_t i = 0; i < window->log_count; i++) {
+        uint32_t time = (uint32_t)window->log[i].time;
+
+        tbd_lz4_put(&parts, &time, sizeof(time));
+        tbd_lz4_put(&parts, window->log[i].message, log_bytes(&window->log[i]));
+    }
+    tbd_lz4_finish(&parts);
+}
+
+static void pack_log_entries(struct tbd_buffer *out, const struct tbd_window *window,
+                             pack_function *pack)
+{
     struct tbd_buffer raw = { 0 };
 
     for (size_t i = 0; i < window->log_count; i++) {
         uint32_t time = (uint32_t)window->log[i].time;
-        struct tbd_message message;
 
-        memcpy(&message, window->log[i].message, sizeof(message));
         tbd_buffer_put(&raw, &time, sizeof(time));
-        tbd_buffer_put(&raw, window->log[i].message, sizeof(message) + message.bytes);
+        tbd_buffer_put(&raw, window->log[i].message, log_bytes(&window->log[i]));
     }
-    head.raw_bytes = raw.used;
-    tbd_buffer_put(out, &head, sizeof(head));
     pack(out, raw.bytes, raw.used);
-    tbd_file_finish_record(out, begin);
     if (raw.failed)
         out->failed = true;
     tbd_buffer_free(&raw);
+}
+
+/* A log of native play has what system calls wrote, megabytes in a window of a tenth of a second: it is packed without a copy of it. */
+static void put_log(struct tbd_buffer *out, const struct tbd_toc_content *content)
+{
+    const struct tbd_window *window = content->window;
+    size_t begin = tbd_file_begin_record(out, TBD_REC_LOG);
+    struct tbd_disk_log head = { .count = window->log_count };
+
+    for (size_t i = 0; i < window->log_count; i++)
+        head.raw_bytes += sizeof(uint32_t) + log_bytes(&window->log[i]);
+    tbd_buffer_put(out, &head, sizeof(head));
+    if (window->is_uncounted && !content->is_old)
+        put_log_entries(out, window, head.raw_bytes);
+    else
+        pack_log_entries(out, window, packer_of(content));
+    tbd_file_finish_record(out, begin);
 }
 
 static void put_early_calls(struct tbd_buffer *out, const struct tbd_window *window)
@@ -450,7 +495,7 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     tbd_thread_states_put(out, window);
     put_pages(out, &list, content);
     put_read_pages(out, window);
-    put_log(out, window, packer_of(content));
+    put_log(out, content);
     put_early_calls(out, window);
     put_stamps(out, window);
     put_opened(out, window, packer_of(content));

@@ -122,8 +122,13 @@ void tbd_memory_send_touched(struct tbd_thread *thread)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
 
+    bool any_folds;
+
     tbd_written_collect(0, TBD_USER_END);
-    if (!send_everywhere(thread, TOUCHED))
+    tbd_memory.pages.ends_window = tbd_recording.ring.head->flags & TBD_STREAM_NATIVE;
+    any_folds = send_everywhere(thread, TOUCHED);
+    tbd_memory.pages.ends_window = false;
+    if (!any_folds)
         return;
     for (size_t i = 0; i < regions->count; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;

@@ -202,6 +202,8 @@ static void send_contents(struct scan *scan, uint64_t page, bool written)
 
     if (!flags)
         return;
+    if (written && scan->pages->ends_window)
+        flags |= TBD_PAGE_LAST;
     if (!tbd_window_send_page(scan->ring, scan->thread, page << TBD_PAGE_SHIFT, flags))
         return;
     set_known(scan->pages, page);

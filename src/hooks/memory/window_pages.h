@@ -18,6 +18,7 @@ struct tbd_pages {
     /* stores are not recorded: what a page held before the window's stores cannot be found from what
      * it holds after them, so pages that were written are never sent as FIRST */
     bool omits_stores;
+    bool ends_window; /* native play: what is sent now is as it is at the window's end */
     /* The first pages in a large range that may have marks, at least; false: none has.  NULL: all may. */
     bool (*next_marked)(uint64_t start, uint64_t end, struct tbd_range *out);
 };

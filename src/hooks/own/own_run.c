@@ -183,9 +183,12 @@ static void perform_dispatched(struct tbd_thread *thread)
 
 /* ---- windows ---- */
 
+/* What a window has logged is in the organizer's memory, twice while it is packed. */
+#define LOG_MOST_BYTES (16u << 20)
+
 static void end_window_in_time(struct tbd_thread *thread, uint64_t now)
 {
-    if (tbd_own_window_is_over_at_stop(now))
+    if (tbd_own_window_is_over_at_stop(now) || tbd_recording.ring.window_bytes >= LOG_MOST_BYTES)
         tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
 }
 
