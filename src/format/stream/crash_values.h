@@ -24,8 +24,8 @@
 #define TBD_VALUE_MORE_BYTES  488u
 #define TBD_VALUE_PROBE_BYTES 4096u      /* of one value at a place */
 #define TBD_VALUE_MOST_BYTES  (2u << 20) /* of a ring's slots */
-#define TBD_VALUE_MEMORY_SLOTS 4096u /* of the first ring, for copies of memory, at most */
-#define TBD_VALUE_MEMORY_PART  4u    /* of these, what one copy may have, */
+#define TBD_VALUE_MEMORY_SLOTS 2048u /* of the first ring, for copies of memory, at most */
+#define TBD_VALUE_MEMORY_PART  2u    /* of these, what one copy may have, */
 #define TBD_VALUE_CALLS_PART   4u    /* and of the others, what calls have that are rare */
 #define TBD_VALUE_LAP_SHIFT   32u
 #define TBD_VALUE_KIND_MASK   3u

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT
 /* copied_memory.c - see copied_memory.h
  *
- * Copies take a share of the program's time at most, in the long run: each lap adds to a credit, a copy takes what it took from it, and none is made
- * while that is a debt.
+ * Copies take a share of the thread's processor time at most, in the long run: each lap adds to a credit, a copy takes what it took from it, and none is
+ * made while that is a debt.  (Time that passes would not do: on a busy machine most of it is others'.)
  *
  * COPIED_MEMORY-1  What is copied is changed by the program's instructions and system calls alone: it is not shared with other processes.
  *     (not checked: only who maps it knows) */
 #include "hooks/memory/copied_memory.h"
 
-#include "base/linux.h"
+#include "base/linux_abi.h"
+#include "base/sys.h"
 #include "hooks/memory/program_memory.h"
 #include "hooks/stream/crash_ring.h"
-#include "hooks/stream/cycles.h"
 
-#define TIME_SHARE     24         /* of the time since the last lap: programs run slower beside a ring */
-#define MOST_CREDIT    (1 << 20) /* of the counter; a program has that when it begins */
-#define MOST_COST      (MOST_CREDIT / 2)
+#define TIME_SHARE     40         /* of the time since the last lap: programs run slower beside a ring */
+#define MOST_CREDIT    400000 /* ns; a program has that when it begins */
 #define RED_ZONE_BYTES 128u
 #define PIECE_BYTES    (8ull * TBD_VALUE_MORE_BYTES)
 
 static int64_t credit = MOST_CREDIT;
-static uint64_t last_lap; /* when that was; 0: there was none */
+static int64_t last_lap; /* when that was; 0: there was none */
 
 static bool is_copied(const struct tbd_msg_region *map)
 {
@@ -76,31 +75,35 @@ static void copy_all(struct tbd_thread *thread, uint32_t index)
     }
 }
 
-static void earn(uint64_t now)
+/* Of the thread, in nanoseconds. */
+static int64_t processor_time(void)
 {
-    int64_t time = last_lap ? (int64_t)((now - last_lap) / TIME_SHARE) : 0;
+    int64_t time[2] = { 0, 0 };
+
+    tbd_sys3(__NR_clock_gettime, CLOCK_THREAD_CPUTIME_ID, tbd_sys_pointer(time), 0);
+    return time[0] * 1000000000 + time[1];
+}
+
+static void earn(int64_t now)
+{
+    int64_t time = now > last_lap && last_lap ? (now - last_lap) / TIME_SHARE : 0;
 
     credit = time < MOST_CREDIT - credit ? credit + time : MOST_CREDIT;
     last_lap = now;
 }
 
-/* Of a time that is longer, the thread was interrupted for most of it. */
-static void spend(int64_t time)
-{
-    credit -= time < MOST_COST ? time : MOST_COST;
-}
-
 void tbd_copy_memory_if_due(struct tbd_thread *thread, uint32_t index)
 {
-    uint64_t most = tbd_crash_memory_due(thread, index), began;
+    uint64_t most = tbd_crash_memory_due(thread, index);
+    int64_t began;
 
     if (most == 0)
         return;
-    began = tbd_cycles_now();
+    began = processor_time();
     earn(began);
     if (credit <= 0 || count_bytes(thread->regs.gpr[TBD_RSP]) > most)
         return;
     copy_all(thread, index);
-    last_lap = tbd_cycles_now();
-    spend((int64_t)(last_lap - began));
+    last_lap = processor_time();
+    credit -= last_lap - began;
 }

@@ -104,15 +104,17 @@ static struct tbd_crash_value *memory_slot_at(uint32_t number)
                                                   TBD_VALUE_SLOT_BYTES);
 }
 
-/* CRASH_VALUES-1: it is empty. */
-static struct tbd_crash_value *take_slot(uint32_t index, bool is_memory)
+/* CRASH_VALUES-1 */
+static struct tbd_crash_value *empty(struct tbd_crash_value *slot)
 {
-    struct tbd_crash_value *slot = is_memory ? memory_slot_at(crash->memory_next++)
-                                             : slot_at(index, crash->value_next[index]++);
-
     __atomic_store_n(&slot->moment, 0, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     return slot;
+}
+
+static struct tbd_crash_value *take_slot(uint32_t index)
+{
+    return empty(slot_at(index, crash->value_next[index]++));
 }
 
 static uint64_t moment_now(const struct tbd_thread *thread, uint32_t index, uint64_t ring)
@@ -136,7 +138,7 @@ static bool is_on(uint32_t index)
 static void keep_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring, size_t stack)
 {
     const struct tbd_regs *regs = &thread->regs;
-    struct tbd_crash_value *slot = take_slot(index, false);
+    struct tbd_crash_value *slot = take_slot(index);
     struct tbd_value_registers *to = &slot->is.registers;
 
     to->rip = regs->rip;
@@ -197,12 +199,12 @@ static size_t min_of(size_t a, size_t b)
 
 /* Into the slots that follow; returns how many bytes were kept. */
 static size_t keep_more(const struct tbd_value_range *range, size_t from, size_t wanted,
-                        uint32_t index, uint64_t moment, bool is_memory)
+                        uint32_t index, uint64_t moment)
 {
     size_t kept = 0;
 
     while (kept < wanted) {
-        struct tbd_crash_value *slot = take_slot(index, is_memory);
+        struct tbd_crash_value *slot = take_slot(index);
         struct tbd_value_bytes *to = &slot->is.more;
         size_t part = min_of(wanted - kept, sizeof(to->bytes));
 
@@ -257,7 +259,7 @@ static void keep_bytes(struct tbd_value_call *to, uint32_t index, uint64_t momen
         range->kept = (uint32_t)tbd_copy_prefix_from_program(to->bytes + at, range->address, here);
         at += range->kept;
         if (range->kept == here && wanted > here)
-            keep_more(range, here, wanted - here, index, moment, false);
+            keep_more(range, here, wanted - here, index, moment);
         left -= wanted;
     }
     if (crash->value_next[index] != first)
@@ -299,7 +301,7 @@ void tbd_crash_values_call(struct tbd_thread *thread, uint32_t index, uint64_t r
     if (!is_on(index) || !dial.call)
         return;
     moment = moment_now(thread, index, ring);
-    slot = take_slot(index, false);
+    slot = take_slot(index);
     to = &slot->is.call;
     to->number = call->number;
     memcpy(to->args, call->args, sizeof(to->args));
@@ -326,7 +328,7 @@ void tbd_crash_values_bytes(struct tbd_thread *thread, uint32_t index, uint64_t 
 
     if (is_on(index))
         keep_more(&range, 0, min_of(bytes, TBD_VALUE_PROBE_BYTES), index,
-                  moment_now(thread, index, ring), false);
+                  moment_now(thread, index, ring));
 }
 
 /* ---- memory ---- */
@@ -339,12 +341,30 @@ uint64_t tbd_crash_values_memory_due(struct tbd_thread *thread, uint32_t index)
     return min_of(dial.memory, (size_t)memory_slots / TBD_VALUE_MEMORY_PART * TBD_VALUE_MORE_BYTES);
 }
 
+/* As keep_more(). */
+static uint64_t copy_memory(uint64_t address, uint64_t bytes, uint64_t moment)
+{
+    uint64_t kept = 0;
+
+    while (kept < bytes) {
+        struct tbd_crash_value *slot = empty(memory_slot_at(crash->memory_next++));
+        struct tbd_value_bytes *to = &slot->is.more;
+        size_t part = min_of(bytes - kept, sizeof(to->bytes));
+
+        to->address = address + kept;
+        to->count = tbd_copy_prefix_from_program(to->bytes, to->address, part);
+        complete(slot, moment | TBD_VALUE_BYTES);
+        kept += to->count;
+        if (to->count != part)
+            break;
+    }
+    return kept;
+}
+
 uint64_t tbd_crash_values_memory(struct tbd_thread *thread, uint32_t index, uint64_t ring,
                                  uint64_t address, uint64_t bytes)
 {
-    struct tbd_value_range range = { .address = address };
-
     return crash && index == 0 && memory_slots
-               ? keep_more(&range, 0, bytes, index, moment_now(thread, index, ring), true)
+               ? copy_memory(address, bytes, moment_now(thread, index, ring))
                : 0;
 }
