@@ -4,11 +4,15 @@
 
 #include "base/array.h"
 #include "base/binary_search.h"
+#include "format/stream/crash.h"
 #include "hooks/table/syscalls.h"
 
 #include <Zydis/Zydis.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,7 +20,10 @@ enum {
     BLOCK_INSNS_MOST = 64,
     RAX = 0,
     LAP = 65535 /* entries of the shortest ring */,
-    STARTS = 1 << 18
+    STARTS = 1 << 18,
+    MEMORY_LAPS =
+        8 /* from one copy of memory to the next: about what a fortieth of the time has */,
+    MOST_PIECES = 256
 };
 
 static size_t peek(const struct recorded *r, uint64_t address, void *out, size_t bytes)
@@ -26,9 +33,9 @@ static size_t peek(const struct recorded *r, uint64_t address, void *out, size_t
     return got > 0 ? (size_t)got : 0;
 }
 
-void recorded_begin(struct recorded *r, unsigned setting, int mem, bool from_start)
+void recorded_begin(struct recorded *r, unsigned setting, int pid, int mem, bool from_start)
 {
-    *r = (struct recorded){ .mem = mem, .begins_block = true };
+    *r = (struct recorded){ .pid = pid, .mem = mem, .begins_block = true };
     if (setting <= TBD_RECORD_MOST)
         r->dial = tbd_record_dials[setting];
     if (from_start)
@@ -104,6 +111,68 @@ static bool is_due(const struct recorded *r, uint64_t start, bool was_call)
            (r->dial.entries != 0 && since >= r->dial.entries && has_check(r, start));
 }
 
+static void add_piece(const struct recorded *r, struct recorded_set *set, uint64_t from,
+                      uint64_t to)
+{
+    struct recorded_piece *piece = &set->memory[set->memory_count];
+
+    if (from >= to || set->memory_count == MOST_PIECES)
+        return;
+    *piece = (struct recorded_piece){ .address = from, .copy = malloc(to - from) };
+    if (piece->copy == NULL)
+        return;
+    piece->bytes = peek(r, from, piece->copy, to - from);
+    set->memory_count++;
+}
+
+/* The kernel writes to this area by itself; a program with rings has none. */
+static uint64_t rseq_of(const struct recorded *r, uint64_t *out_bytes)
+{
+    struct __ptrace_rseq_configuration rseq = { 0 };
+
+    if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, r->pid, sizeof(rseq), &rseq) <= 0)
+        rseq.rseq_abi_size = 0;
+    *out_bytes = rseq.rseq_abi_size;
+    return rseq.rseq_abi_pointer;
+}
+
+/* What the program may write, of a stack what is in use (hooks/memory/copied_memory.c).  Of programs that have more than the dial says, nothing. */
+static void copy_memory(const struct recorded *r, struct recorded_set *set, uint64_t sp)
+{
+    uint64_t from, to, rseq_bytes, rseq = rseq_of(r, &rseq_bytes), sum = 0;
+    char path[64], line[1024], kind[8];
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", r->pid);
+    maps = fopen(path, "re");
+    set->memory = maps ? calloc(MOST_PIECES, sizeof(*set->memory)) : NULL;
+    while (set->memory != NULL && fgets(line, sizeof(line), maps)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &from, &to, kind) < 3 || kind[1] != 'w' ||
+            kind[3] != 'p')
+            continue;
+        if (sp >= from + 128 && sp < to)
+            from = (sp - 128) & ~15ull;
+        sum += to - from;
+        if (sum > r->dial.memory)
+            break;
+        if (rseq >= from && rseq < to) {
+            add_piece(r, set, from, rseq);
+            from = rseq + rseq_bytes;
+        }
+        add_piece(r, set, from, to);
+    }
+    if (maps != NULL)
+        fclose(maps);
+    if (sum > r->dial.memory)
+        set->memory_count = 0;
+}
+
+static bool has_memory(const struct recorded *r)
+{
+    return r->dial.memory != 0 && r->entries % LAP == LAP - 1 &&
+           r->entries / LAP % MEMORY_LAPS == 0;
+}
+
 static void add_set(struct recorded *r, size_t step, const struct user_regs_struct *regs)
 {
     struct recorded_set *set;
@@ -112,13 +181,38 @@ static void add_set(struct recorded *r, size_t step, const struct user_regs_stru
     if (!tbd_array_grow(&r->sets, r->set_count, &r->set_capacity, sizeof(*r->sets)))
         return;
     set = &r->sets[r->set_count++];
-    set->step = step;
+    *set = (struct recorded_set){ .step = step };
     set->stack_bytes = peek(r, regs->rsp, set->stack, r->dial.stack);
+    if (has_memory(r))
+        copy_memory(r, set, regs->rsp);
 }
 
-static void keep_bytes(const struct recorded *r, struct recorded_call *call)
+/* What a call may have beyond the dial (hooks/stream/value_slots.c). */
+static size_t spare_bytes(struct recorded *r)
 {
-    size_t left = r->dial.call, at = 0;
+    uint64_t most = TBD_CRASH_RING_BYTES / TBD_VALUE_SLOT_BYTES / TBD_VALUE_CALLS_PART, spare;
+
+    if (r->dial.memory == 0)
+        return 0;
+    spare = (r->entries - r->spent_until) / r->dial.after_call;
+    r->spare = spare < most ? spare : most;
+    return r->spare * TBD_VALUE_MORE_BYTES;
+}
+
+static void spend(struct recorded *r, size_t kept)
+{
+    uint64_t used = kept <= TBD_VALUE_CALL_BYTES
+                        ? 0
+                        : (kept - TBD_VALUE_CALL_BYTES - 1) / TBD_VALUE_MORE_BYTES + 1;
+
+    if (r->dial.memory != 0 && used != 0)
+        r->spent_until =
+            r->entries - (r->spare - (used < r->spare ? used : r->spare)) * r->dial.after_call;
+}
+
+static void keep_bytes(struct recorded *r, struct recorded_call *call)
+{
+    size_t left = r->dial.call + spare_bytes(r), at = 0;
 
     call->bytes = malloc(left + 1);
     for (size_t i = 0; call->bytes != NULL && i < call->range_count; i++) {
@@ -128,6 +222,7 @@ static void keep_bytes(const struct recorded *r, struct recorded_call *call)
         at += call->kept[i];
         left -= wanted;
     }
+    spend(r, at);
 }
 
 static void add_call(struct recorded *r, size_t step, int64_t result)

@@ -19,6 +19,14 @@ struct recorded_set {
     size_t step;
     size_t stack_bytes;
     uint8_t stack[TBD_VALUE_STACK];
+    struct recorded_piece *memory; /* all that the program may write; NULL: it was not copied */
+    size_t memory_count;
+};
+
+struct recorded_piece {
+    uint64_t address;
+    size_t bytes;
+    uint8_t *copy;
 };
 
 /* The step before `step` was a system call. */
@@ -29,13 +37,15 @@ struct recorded_call {
     struct tbd_sim_range ranges[6];
     size_t range_count;
     bool has_ranges, is_brk;
-    uint8_t *bytes;  /* owned; of the ranges, one after the other */
+    uint8_t *bytes; /* owned; of the ranges, one after the other */
     uint32_t kept[6];
 };
 
 struct recorded {
     struct tbd_record_dial dial;
     int mem; /* of the program */
+    int pid;
+    uint64_t spent_until, spare; /* as in hooks/stream/value_slots.c: of entries, and slots */
     struct recorded_set *sets;
     size_t set_count, set_capacity;
     struct recorded_call *calls;
@@ -44,13 +54,13 @@ struct recorded {
     bool begins_block;          /* the next step does */
     bool is_new;                /* it does, and its block has not been entered before */
     uint64_t *starts;           /* of blocks that were entered; a hash table, or NULL */
-    bool leaves_way;            /* the next step is a handler's first one, or one that a handler returns to */
-    bool was_call;              /* the step before is a system call, with these registers */
+    bool leaves_way; /* the next step is a handler's first one, or one that a handler returns to */
+    bool was_call;   /* the step before is a system call, with these registers */
     struct user_regs_struct call;
 };
 
 /* `from_start`: all of its steps come, so that it is known which blocks are new; else none counts as that. */
-void recorded_begin(struct recorded *r, unsigned setting, int mem, bool from_start);
+void recorded_begin(struct recorded *r, unsigned setting, int pid, int mem, bool from_start);
 /* The program is about to run step number `step`, whose code is `code`. */
 void recorded_step(struct recorded *r, size_t step, const struct user_regs_struct *regs,
                    const uint8_t code[16]);

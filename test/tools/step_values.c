@@ -216,8 +216,8 @@ int main(int argc, char **argv)
     if (stepped.ring == NULL || stepped.cache == NULL)
         stepped_give_up("memory");
     stepped_start(argv + 3);
-    recorded_begin(&stepped.recorded, (unsigned)strtoul(argv[2], NULL, 10), stepped.mem,
-                   getenv("STEP_FROM_TRAP") == NULL);
+    recorded_begin(&stepped.recorded, (unsigned)strtoul(argv[2], NULL, 10), stepped.pid,
+                   stepped.mem, getenv("STEP_FROM_TRAP") == NULL);
     if ((getenv("STEP_FROM_TRAP") && !stepped_run_to_trap()) || !stepped_to_end(&end, &signo)) {
         fprintf(stderr, "step_values: it did not die of a signal\n");
         return 2;

@@ -173,6 +173,8 @@ static void know_recorded(struct tbd_simulation *sim, size_t first, size_t i)
         return;
     know_all(sim, &moment->regs);
     recorded_tell_bytes(sim, moment->regs.rsp, set->stack, set->stack_bytes);
+    for (size_t k = 0; k < set->memory_count; k++)
+        recorded_tell_bytes(sim, set->memory[k].address, set->memory[k].copy, set->memory[k].bytes);
 }
 
 static bool is_sigreturn(const struct stepped_moment *moment)

@@ -120,6 +120,36 @@ static void a_slot_has_the_entry_that_came_next(void **state)
     tbd_crash_close(&dump);
 }
 
+/* Copies of memory have slots of their own, and come after the other values of their moment. */
+static void copies_of_memory_come_in_order(void **state)
+{
+    struct tbd_crash_value *copies = slot(SLOTS * TBD_CRASH_RINGS);
+    struct tbd_crash_dump dump;
+
+    (void)state;
+    slot(0)->moment = moment(LAP, 3, TBD_VALUE_REGISTERS);
+    slot(1)->moment = moment(LAP, 5, TBD_VALUE_CALL);
+    crash()->value_next[0] = 2;
+    crash()->memory_slots = 4;
+    crash()->memory_next = 5; /* copy 1 is the oldest */
+    copies[1].moment = moment(LAP, 3, TBD_VALUE_REGISTERS);
+    copies[2].moment = moment(LAP, 3, TBD_VALUE_BYTES);
+    copies[3].moment = moment(LAP - 3, 4, TBD_VALUE_BYTES); /* lost */
+    copies[0].moment = moment(LAP, 6, TBD_VALUE_BYTES);
+    write_and_open(&dump);
+    assert_int_equal(dump.head->value_count, 5);
+    for (unsigned i = 1; i < 5; i++)
+        assert_true(dump.values[i].entry >= dump.values[i - 1].entry);
+    assert_int_equal(dump.values[1].kind, TBD_VALUE_REGISTERS);
+    assert_int_equal(dump.values[2].kind, TBD_VALUE_BYTES);
+    assert_int_equal(dump.values[3].kind, TBD_VALUE_CALL);
+    tbd_crash_close(&dump);
+    crash()->memory_slots = UINT32_MAX; /* nobody has so many */
+    write_and_open(&dump);
+    assert_int_equal(dump.head->value_count, 2);
+    tbd_crash_close(&dump);
+}
+
 static void what_cannot_be_is_left_out(void **state)
 {
     struct tbd_crash_dump dump;
@@ -156,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_slot_has_the_entry_that_came_next, make, take_away),
+        cmocka_unit_test_setup_teardown(copies_of_memory_come_in_order, make, take_away),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_left_out, make, take_away),
     };
 

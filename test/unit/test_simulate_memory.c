@@ -215,8 +215,8 @@ static struct tbd_simulated moved(const struct code *code, unsigned from, unsign
 
     if (!back)
         tbd_simulation_know(sim, from, tbd_bits_of(42));
-    assert_int_equal(
-        tbd_simulation_add(sim, CODE, (const uint8_t *)code->bytes, code->length), TBD_OK);
+    assert_int_equal(tbd_simulation_add(sim, CODE, (const uint8_t *)code->bytes, code->length),
+                     TBD_OK);
     if (back)
         tbd_simulation_know(sim, to, tbd_bits_of(42));
     assert_int_equal(tbd_simulation_run(sim, false), TBD_OK);
@@ -228,13 +228,12 @@ static struct tbd_simulated moved(const struct code *code, unsigned from, unsign
 static void test_what_is_only_moved_between_vectors_and_registers_is_known(void **state)
 {
     const struct code to_register = CODE_OF("\x66\x48\x0f\x7e\xc0"); /* movq rax, xmm0 */
-    const struct code high = CODE_OF("\x66\x0f\x6c\xc1");             /* punpcklqdq xmm0, xmm1 */
+    const struct code high = CODE_OF("\x66\x0f\x6c\xc1");            /* punpcklqdq xmm0, xmm1 */
 
     (void)state;
     for (int back = 0; back < 2; back++) {
         struct tbd_simulated rax = moved(&to_register, TBD_PLACE_VECTOR, 0, back);
-        struct tbd_simulated lane =
-            moved(&high, TBD_PLACE_VECTOR + 8, TBD_PLACE_VECTOR + 1, back);
+        struct tbd_simulated lane = moved(&high, TBD_PLACE_VECTOR + 8, TBD_PLACE_VECTOR + 1, back);
 
         assert_int_equal(rax.exact, UINT64_MAX);
         assert_int_equal(rax.bits.value, 42);

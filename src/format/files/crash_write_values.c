@@ -97,8 +97,8 @@ static void go_on(const struct tbd_crash_making *m, const struct tbd_crash_ring 
     for (turn->entry = UINT64_MAX; turn->entry == UINT64_MAX && turn->at < turn->count;
          turn->at++) {
         memcpy(&turn->slot,
-               turn->slots + (uint64_t)((turn->first + turn->at) % turn->count) *
-                                 TBD_VALUE_SLOT_BYTES,
+               turn->slots +
+                   (uint64_t)((turn->first + turn->at) % turn->count) * TBD_VALUE_SLOT_BYTES,
                sizeof(turn->slot));
         if (turn->slot.moment != 0)
             turn->entry = entry_of(m, ring, turn->slot.moment);

@@ -60,8 +60,8 @@
 /* All areas: of the shortest rings, with all that can be beside them. */
 #define TBD_CRASH_MOST_AREAS                                                                       \
     (TBD_CRASH_TABLES + 2u +                                                                       \
-     (TBD_CRASH_ALL_BYTES +                                                                         \
-     (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES + TBD_MEMORY_MOST_BYTES + TBD_CONDENSED_ALL + \
+     (TBD_CRASH_ALL_BYTES + (uint64_t)TBD_CRASH_RINGS * TBD_VALUE_MOST_BYTES +                     \
+      TBD_MEMORY_MOST_BYTES + TBD_CONDENSED_ALL +                                                  \
       (uint64_t)TBD_CONDENSED_RINGS * TBD_CONDENSED_MORE) /                                        \
          TBD_CRASH_RING_BYTES)
 /* From the first of these areas on. */

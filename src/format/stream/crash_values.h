@@ -4,7 +4,7 @@
  * Each ring has slots of 512 bytes for values, in the rings' memory: struct tbd_crash says where.  They are used in turn, so the
  * newest are left.  A slot belongs to a moment of its ring: the one before the entry that comes next.  After those of all rings lie slots of the same kind
  * for copies of memory, which have a turn of their own: they are many, and would push out all else.  They are of the first ring, because a
- * program with several threads has none.  What they have lay there when the last registers of their moment were recorded.
+ * program with several threads has none.  Registers come first there, too.
  *
  * CRASH_VALUES-1  A slot makes sense alone.  `moment` is 0 while the rest of it is written. (not checked: test_values.py kills
  *     nothing at such a moment)
@@ -17,18 +17,18 @@
 
 #include "format/stream/stream.h"
 
-#define TBD_VALUE_SLOT_BYTES  512u
-#define TBD_VALUE_RANGES      6u
-#define TBD_VALUE_STACK       320u
-#define TBD_VALUE_CALL_BYTES  320u
-#define TBD_VALUE_MORE_BYTES  488u
-#define TBD_VALUE_PROBE_BYTES 4096u      /* of one value at a place */
-#define TBD_VALUE_MOST_BYTES  (2u << 20) /* of a ring's slots */
-#define TBD_VALUE_MEMORY_SLOTS 2048u /* of the first ring, for copies of memory, at most */
-#define TBD_VALUE_MEMORY_PART  2u    /* of these, what one copy may have, */
-#define TBD_VALUE_CALLS_PART   4u    /* and of the others, what calls have that are rare */
-#define TBD_VALUE_LAP_SHIFT   32u
-#define TBD_VALUE_KIND_MASK   3u
+#define TBD_VALUE_SLOT_BYTES   512u
+#define TBD_VALUE_RANGES       6u
+#define TBD_VALUE_STACK        320u
+#define TBD_VALUE_CALL_BYTES   320u
+#define TBD_VALUE_MORE_BYTES   488u
+#define TBD_VALUE_PROBE_BYTES  4096u      /* of one value at a place */
+#define TBD_VALUE_MOST_BYTES   (2u << 20) /* of a ring's slots */
+#define TBD_VALUE_MEMORY_SLOTS 2048u      /* of the first ring, for copies of memory, at most */
+#define TBD_VALUE_MEMORY_PART  2u         /* of these, what one copy may have, */
+#define TBD_VALUE_CALLS_PART   4u         /* and of the others, what calls have that are rare */
+#define TBD_VALUE_LAP_SHIFT    32u
+#define TBD_VALUE_KIND_MASK    3u
 
 /* In the two lowest bits of a moment: an entry has 4 bytes. */
 enum tbd_value_kind {

@@ -13,7 +13,7 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/stream/crash_ring.h"
 
-#define TIME_SHARE     40         /* of the time since the last lap: programs run slower beside a ring */
+#define TIME_SHARE     40 /* of the time since the last lap: programs run slower beside a ring */
 #define MOST_CREDIT    400000 /* ns; a program has that when it begins */
 #define RED_ZONE_BYTES 128u
 #define PIECE_BYTES    (8ull * TBD_VALUE_MORE_BYTES)
@@ -68,6 +68,7 @@ static void copy_all(struct tbd_thread *thread, uint32_t index)
 {
     const struct tbd_regions *regions = &tbd_memory.regions;
 
+    tbd_crash_begin_memory(thread, index);
     for (size_t i = 0; i < regions->count; i++) {
         struct tbd_range part = part_of(&regions->table[i].map, thread->regs.gpr[TBD_RSP]);
 

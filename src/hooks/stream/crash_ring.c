@@ -137,8 +137,8 @@ void tbd_crash_format(const struct tbd_crash_format *format)
     made->memory_slots = (uint32_t)(format->memory_bytes / TBD_VALUE_SLOT_BYTES);
     made->record = format->record;
     made->condensed_at =
-        made->values_at + ((uint64_t)made->value_slots * TBD_CRASH_RINGS + made->memory_slots) *
-                              TBD_VALUE_SLOT_BYTES;
+        made->values_at +
+        ((uint64_t)made->value_slots * TBD_CRASH_RINGS + made->memory_slots) * TBD_VALUE_SLOT_BYTES;
     made->condensed_bytes = format->condensed_bytes;
     if (!tbd_crash_parts_format(made, format->parts))
         tbd_say("parts=%s: not all of it can be kept: NAME [SIZE];..., %u names, 4M at most",
@@ -274,6 +274,12 @@ void tbd_crash_note_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ad
 uint64_t tbd_crash_memory_due(struct tbd_thread *thread, uint32_t index)
 {
     return crash ? tbd_crash_values_memory_due(thread, index) : 0;
+}
+
+void tbd_crash_begin_memory(struct tbd_thread *thread, uint32_t index)
+{
+    if (crash)
+        tbd_crash_values_memory_begin(thread, index, ring_of(index));
 }
 
 uint64_t tbd_crash_note_memory(struct tbd_thread *thread, uint32_t index, uint64_t address,

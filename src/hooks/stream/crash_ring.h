@@ -54,7 +54,8 @@ void tbd_crash_note_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ad
                           uint64_t bytes);
 /* The same after the first registers of a lap: how many bytes of memory may follow, once; else 0. */
 uint64_t tbd_crash_memory_due(struct tbd_thread *thread, uint32_t index);
-/* Returns how many of these bytes there were. */
+/* It follows; then parts of it.  Returns how many of these bytes there were. */
+void tbd_crash_begin_memory(struct tbd_thread *thread, uint32_t index);
 uint64_t tbd_crash_note_memory(struct tbd_thread *thread, uint32_t index, uint64_t address,
                                uint64_t bytes);
 void tbd_crash_cancel_values(struct tbd_thread *thread, uint32_t index);

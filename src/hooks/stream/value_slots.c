@@ -15,7 +15,7 @@ static uint32_t slots_of_ring, memory_slots; /* slots for copies of memory come 
 static struct tbd_record_dial dial;
 static uint64_t
     recorded_at[TBD_CRASH_RINGS]; /* where each ring's next entry was; the thread's own */
-static bool memory_due;                       /* the first one's own */
+static bool memory_due;           /* the first one's own */
 static uint64_t spent_until[TBD_CRASH_RINGS]; /* as entries_now(): the same */
 
 /* ---- the setting ---- */
@@ -135,10 +135,10 @@ static bool is_on(uint32_t index)
 
 /* ---- registers ---- */
 
-static void keep_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring, size_t stack)
+static void fill_registers(struct tbd_crash_value *slot, struct tbd_thread *thread, uint32_t index,
+                           uint64_t ring, size_t stack)
 {
     const struct tbd_regs *regs = &thread->regs;
-    struct tbd_crash_value *slot = take_slot(index);
     struct tbd_value_registers *to = &slot->is.registers;
 
     to->rip = regs->rip;
@@ -150,6 +150,11 @@ static void keep_registers(struct tbd_thread *thread, uint32_t index, uint64_t r
         to->gpr[r] = regs->gpr[r];
     to->stack_bytes = tbd_copy_prefix_from_program(to->stack, regs->gpr[TBD_RSP], stack);
     complete(slot, moment_now(thread, index, ring) | TBD_VALUE_REGISTERS);
+}
+
+static void keep_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring, size_t stack)
+{
+    fill_registers(take_slot(index), thread, index, ring, stack);
 }
 
 void tbd_crash_values_registers(struct tbd_thread *thread, uint32_t index, uint64_t ring)
@@ -184,7 +189,7 @@ void tbd_crash_values_cancel(struct tbd_thread *thread, uint32_t index, uint64_t
     complete(slot, 0);
     for (uint32_t i = 1; index == 0 && i <= memory_slots; i++) {
         slot = memory_slot_at(crash->memory_next - i);
-        if (slot->moment != (moment | TBD_VALUE_BYTES))
+        if ((slot->moment & ~(uint64_t)TBD_VALUE_KIND_MASK) != moment)
             break;
         complete(slot, 0);
     }
@@ -359,6 +364,13 @@ static uint64_t copy_memory(uint64_t address, uint64_t bytes, uint64_t moment)
             break;
     }
     return kept;
+}
+
+void tbd_crash_values_memory_begin(struct tbd_thread *thread, uint32_t index, uint64_t ring)
+{
+    if (crash && index == 0 && memory_slots)
+        fill_registers(empty(memory_slot_at(crash->memory_next++)), thread, index, ring,
+                       dial.stack);
 }
 
 uint64_t tbd_crash_values_memory(struct tbd_thread *thread, uint32_t index, uint64_t ring,

@@ -42,6 +42,8 @@ void tbd_crash_values_bytes(struct tbd_thread *thread, uint32_t index, uint64_t 
                             uint64_t address, uint64_t bytes);
 /* A lap is over, and registers of this moment are recorded: how many bytes of memory may follow, once; else 0. */
 uint64_t tbd_crash_values_memory_due(struct tbd_thread *thread, uint32_t index);
+/* It follows: the same registers, which last as long as the memory. */
+void tbd_crash_values_memory_begin(struct tbd_thread *thread, uint32_t index, uint64_t ring);
 /* After that: some of it.  Returns how many bytes there were. */
 uint64_t tbd_crash_values_memory(struct tbd_thread *thread, uint32_t index, uint64_t ring,
                                  uint64_t address, uint64_t bytes);

@@ -138,10 +138,9 @@ static uint32_t root_of_result(const struct dry *dry, const struct tbd_sim_step 
 
     if (loaded != KNOWN)
         return loaded;
-    return reads == KNOWN && step->insn->kind == TBD_INSN_PLAIN && !step->unsure
-               ? KNOWN
-           : reads != KNOWN ? reads
-                            : here;
+    return reads == KNOWN && step->insn->kind == TBD_INSN_PLAIN && !step->unsure ? KNOWN
+           : reads != KNOWN                                                      ? reads
+                                                                                 : here;
 }
 
 static void write_all(struct dry *dry, size_t index, uint32_t here)
