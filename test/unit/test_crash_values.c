@@ -144,7 +144,7 @@ static void copies_of_memory_come_in_order(void **state)
     assert_int_equal(dump.values[2].kind, TBD_VALUE_BYTES);
     assert_int_equal(dump.values[3].kind, TBD_VALUE_CALL);
     tbd_crash_close(&dump);
-    crash()->memory_slots = UINT32_MAX; /* nobody has so many */
+    crash()->memory_slots = UINT32_MAX; /* more than there can be */
     write_and_open(&dump);
     assert_int_equal(dump.head->value_count, 2);
     tbd_crash_close(&dump);

@@ -13,8 +13,9 @@
 #include "hooks/memory/program_memory.h"
 #include "hooks/stream/crash_ring.h"
 
-#define TIME_SHARE     40 /* of the time since the last lap: programs run slower beside a ring */
-#define MOST_CREDIT    400000 /* ns; a program has that when it begins */
+#define TIME_SHARE 40 /* of the time since the last lap: programs run slower beside a ring */
+#define MOST_CREDIT                                                                                \
+    2000000 /* ns; a program has that when it begins: less than what loading it beside a ring takes */
 #define RED_ZONE_BYTES 128u
 #define PIECE_BYTES    (8ull * TBD_VALUE_MORE_BYTES)
 
@@ -28,7 +29,7 @@ static bool is_copied(const struct tbd_msg_region *map)
              (TBD_REGION_VDSO | TBD_REGION_VVAR | TBD_REGION_PATCH | TBD_REGION_SHARED));
 }
 
-/* Of a mapping: of a stack, what is in use. */
+/* What is copied of a mapping; a stack has the part that is in use. */
 static struct tbd_range part_of(const struct tbd_msg_region *map, uint64_t sp)
 {
     struct tbd_range part = { map->start, map->end };
@@ -76,7 +77,7 @@ static void copy_all(struct tbd_thread *thread, uint32_t index)
     }
 }
 
-/* Of the thread, in nanoseconds. */
+/* Processor time of the thread in nanoseconds. */
 static int64_t processor_time(void)
 {
     int64_t time[2] = { 0, 0 };
