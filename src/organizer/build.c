@@ -109,6 +109,15 @@ void tbd_build_close_gap(struct work *w)
                                  w->kept_entries <= w->entry_count);
 }
 
+/* A frame that lies in the operands is copied, too. */
+static bool keep_frame(struct work *w, struct tbd_page_note *note)
+{
+    if (!(note->flags & TBD_PAGE_FRAME))
+        return true;
+    note->packed = tbd_build_keep(w, note->packed, note->packed_bytes);
+    return note->packed;
+}
+
 /* Another event follows: pending pages are not the end state, and are copied before events are
  * moved over them (BUILD-3). */
 enum tbd_status tbd_build_go_on(struct work *w)
@@ -117,9 +126,11 @@ enum tbd_status tbd_build_go_on(struct work *w)
         struct tbd_page_note *note = &w->pages[w->page_count - w->pages_pending--];
 
         note->at_end = false;
-        if (note->packed && note->packed->address & TBD_PACKED_DIFFERENCE)
+        if (note->is_difference)
             return tbd_build_damage(w, "an event after pages of the window's end");
-        if (note->packed)
+        if (!note->bytes && !keep_frame(w, note))
+            return TBD_NOMEM;
+        if (!note->bytes)
             continue;
         note->bytes = tbd_build_keep(w, note->bytes, PAGE_BYTES);
         if (!note->bytes)
@@ -251,13 +262,21 @@ static enum tbd_status pass(struct work *w, size_t i, enum tbd_status status)
 
 /* ---- begin and end ---- */
 
+/* The page, or its frame, lies in the operands, which have moved. */
+static void move_page(struct tbd_page_note *note, const uint8_t *from, const uint8_t *to)
+{
+    if (note->bytes)
+        note->bytes = to + (note->bytes - from);
+    else if (note->flags & TBD_PAGE_FRAME)
+        note->packed = to + (note->packed - from);
+}
+
 /* Takes the pointers and sizes of what has been collected; it may have moved since the last
  * time. */
 static bool look_at_raw(struct work *w, const struct tbd_raw_window *raw)
 {
     for (size_t i = w->page_count - w->pages_pending; i < w->page_count; i++)
-        if (w->pages[i].bytes)
-            w->pages[i].bytes = raw->operands + (w->pages[i].bytes - w->operands);
+        move_page(&w->pages[i], w->operands, raw->operands);
     w->entries = raw->entries;
     w->entry_count = raw->entry_count;
     w->operands = raw->operands;
@@ -266,6 +285,7 @@ static bool look_at_raw(struct work *w, const struct tbd_raw_window *raw)
     w->plan_count = raw->plan_count;
     w->highest_id = raw->highest_id;
     w->cut = raw->cut;
+    w->takes_frames = raw->takes_frames;
     return tbd_build_reserve(w->builder, raw->plan_count, raw->highest_id);
 }
 

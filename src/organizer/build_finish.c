@@ -35,18 +35,15 @@ static bool finish_log(struct work *w)
     return good;
 }
 
-static struct tbd_page_contents contents_of(const struct work *w, const struct tbd_page_note *note)
+static struct tbd_page_contents contents_of(const struct tbd_page_note *note)
 {
-    struct tbd_page_contents page = {
-        .address = note->address, .time = note->time, .order = note->order, .bytes = note->bytes
-    };
-
-    if (!note->bytes) {
-        page.packed = w->packed.bytes + note->packed->offset;
-        page.packed_bytes = note->packed->length;
-        page.is_difference = note->packed->address & TBD_PACKED_DIFFERENCE;
-    }
-    return page;
+    return (struct tbd_page_contents){ .address = note->address,
+                                       .time = note->time,
+                                       .order = note->order,
+                                       .bytes = note->bytes,
+                                       .packed = note->packed,
+                                       .packed_bytes = note->packed_bytes,
+                                       .is_difference = note->is_difference };
 }
 
 /* The page messages that `wanted` picks, in the order in which they came. */
@@ -64,7 +61,7 @@ pick_pages(struct work *w, bool (*wanted)(const struct tbd_page_note *), size_t 
     *out_count = 0;
     for (size_t i = 0; i < w->page_count; i++)
         if (wanted(&w->pages[i]))
-            pages[(*out_count)++] = contents_of(w, &w->pages[i]);
+            pages[(*out_count)++] = contents_of(&w->pages[i]);
     return pages;
 }
 

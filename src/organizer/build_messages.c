@@ -109,43 +109,59 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
     return TBD_OK;
 }
 
-/* The next page that was packed when it came; NULL: this is not it. */
-static const struct tbd_packed_page *next_packed(struct work *w, const struct tbd_msg_page *head)
+/* A page's frame is no longer than the page by this, however badly it packs. */
+#define FRAME_MORE 64u
+
+/* The next page that was packed when it came.  False: this is not it. */
+static bool take_packed(struct work *w, const struct tbd_msg_page *head, struct tbd_page_note *note)
 {
     const struct tbd_packed_page *page;
 
     if (head->flags != (TBD_PAGE_DIRTY | TBD_PAGE_PACKED) || w->packed_taken == w->packed.count)
-        return NULL;
+        return false;
     page = &w->packed.list[w->packed_taken++];
-    return (page->address & ~(uint64_t)TBD_PACKED_DIFFERENCE) == head->address ? page : NULL;
+    note->packed = w->packed.bytes + page->offset;
+    note->packed_bytes = page->length;
+    note->is_difference = page->address & TBD_PACKED_DIFFERENCE;
+    return (page->address & ~(uint64_t)TBD_PACKED_DIFFERENCE) == head->address;
+}
+
+/* What follows the head: the page, its frame, or nothing, as it was packed.  False: something else. */
+static bool take_contents(struct work *w, const struct tbd_msg_page *head, const uint8_t *contents,
+                          uint32_t bytes, struct tbd_page_note *note)
+{
+    if (head->flags & TBD_PAGE_FRAME) {
+        note->packed = contents;
+        note->packed_bytes = bytes;
+        note->is_difference = head->flags & TBD_PAGE_DIFFERENCE;
+        return w->takes_frames && bytes < PAGE_BYTES + FRAME_MORE &&
+               !(head->flags & TBD_PAGE_FIRST);
+    }
+    if (!bytes)
+        return take_packed(w, head, note);
+    note->bytes = contents;
+    return bytes == PAGE_BYTES;
 }
 
 static enum tbd_status take_page(struct work *w, const uint8_t *payload, uint32_t bytes)
 {
-    const struct tbd_packed_page *packed = NULL;
+    struct tbd_page_note note = { .time = w->time,
+                                  .order = (uint32_t)w->log_count,
+                                  .at_end = true };
     struct tbd_msg_page head;
 
-    if (bytes != sizeof(head) && bytes != sizeof(head) + PAGE_BYTES)
-        return tbd_build_damage(w, "a page message of another length");
+    if (bytes < sizeof(head))
+        return tbd_build_damage(w, "a page message that is too short");
     memcpy(&head, payload, sizeof(head));
     if (head.address % PAGE_BYTES || head.address >= TBD_USER_END)
         return tbd_build_damage(w, "an impossible page");
-    if (bytes == sizeof(head)) {
-        packed = next_packed(w, &head);
-        if (!packed)
-            return tbd_build_damage(w, "a page without contents");
-    }
+    if (!take_contents(w, &head, payload + sizeof(head), bytes - (uint32_t)sizeof(head), &note))
+        return tbd_build_damage(w, "a page without its contents");
     if (!tbd_array_grow(&w->pages, w->page_count, &w->page_capacity, sizeof(*w->pages)))
         return TBD_NOMEM;
-    w->pages[w->page_count++] = (struct tbd_page_note){
-        .address = head.address,
-        .flags = head.flags,
-        .bytes = packed ? NULL : payload + sizeof(head),
-        .packed = packed,
-        .time = w->time,
-        .order = (uint32_t)w->log_count,
-        .at_end = true,
-    };
+    note.address = head.address;
+    note.flags = head.flags;
+    w->pages[w->page_count++] = note;
     w->pages_pending++;
     return TBD_OK;
 }

@@ -109,6 +109,7 @@ struct work {
     struct tbd_packed_pages packed; /* the raw window's, until the window has adopted them */
     size_t packed_taken;
     bool cut;
+    bool takes_frames;
     bool more_comes; /* the window is still being collected: an incomplete record is no damage */
     enum tbd_count_method method; /* how blocks are taken from here on */
 

@@ -14,7 +14,6 @@
 #include "organizer/consume_private.h"
 
 #include "base/copy_once.h"
-#include "base/layout.h"
 #include "format/coding/coding.h"
 #include "format/files/file.h"
 #include "format/files/large_buffers.h"
@@ -35,9 +34,6 @@
  * window fills them, and as all have the same size, any window can reuse another's. */
 #define PLAY_OPERANDS     ((size_t)64 << 20)
 #define PLAY_ENTRIES_MOST ((size_t)4 << 20)
-/* Where pages are packed when they come, little is left.  What was not used may be kept (large_buffers.h) as if it had been. */
-#define NATIVE_OPERANDS ((size_t)1 << 20)
-#define NATIVE_ENTRIES  ((size_t)64 << 10)
 /* A program that has filled this many chunks will fill more. */
 #define SHORT_CHUNKS 4u
 
@@ -261,92 +257,10 @@ static void copy_out(const struct tbd_consumer *c, void *out, const uint8_t *fro
     memcpy(to + tail, from + tail, bytes - tail);
 }
 
-void tbd_consumer_pack(struct tbd_consumer *c, struct tbd_page_packer *packer)
-{
-    c->packer = packer;
-    c->entry_hint = c->entry_least = NATIVE_ENTRIES;
-    c->operand_hint = c->operand_least = NATIVE_OPERANDS;
-}
-
-static void append_operands(struct tbd_consumer *c, const uint8_t *from, size_t bytes)
+void tbd_consumer_append(struct tbd_consumer *c, const uint8_t *from, size_t bytes)
 {
     copy_out(c, c->raw.operands + c->raw.operand_bytes, from, bytes);
     c->raw.operand_bytes += bytes;
-}
-
-/* A message's page as it was a moment ago (CONSUME-1). */
-struct copied_page {
-    struct tbd_message message;
-    struct tbd_msg_page head;
-    uint8_t bytes[TBD_PAGE_SIZE];
-};
-
-/* False without memory. */
-static bool pack_page(struct tbd_consumer *c, const uint8_t *message)
-{
-    struct copied_page page;
-    bool is_last;
-
-    memcpy(&page, message, sizeof(page));
-    is_last = page.head.flags & TBD_PAGE_LAST;
-    page.message = (struct tbd_message){ TBD_MSG_PAGE, sizeof(page.head) };
-    page.head.address &= ~(uint64_t)(TBD_PAGE_SIZE - 1);
-    page.head.flags = TBD_PAGE_DIRTY | TBD_PAGE_PACKED;
-    if (!tbd_page_packer_add(c->packer, &c->raw.packed, page.head.address, page.bytes, is_last))
-        return false;
-    append_operands(c, (const uint8_t *)&page, sizeof(page.message) + sizeof(page.head));
-    return true;
-}
-
-/* What the packer keeps of pages is not what they held before the next window any more, if a message says so. */
-static void forget_pages(struct tbd_consumer *c, const struct tbd_message *head,
-                         const uint8_t *payload)
-{
-    struct tbd_range range;
-
-    if (head->bytes < sizeof(range))
-        return;
-    tbd_copy_once(&range, payload, sizeof(range));
-    if (head->kind == TBD_MSG_PAGE) /* struct tbd_msg_page begins with the address */
-        range.end = range.start + TBD_PAGE_SIZE;
-    tbd_page_packer_forget(c->packer, range.start, range.end);
-}
-
-/* The initial image, and pages that were only read, stay as they come. */
-static bool is_written_page(const struct tbd_message *head, const uint8_t *payload)
-{
-    struct tbd_msg_page page;
-
-    if (head->kind != TBD_MSG_PAGE || head->bytes != sizeof(page) + TBD_PAGE_SIZE)
-        return false;
-    tbd_copy_once(&page, payload, sizeof(page));
-    return (page.flags & ~(uint64_t)TBD_PAGE_LAST) == TBD_PAGE_DIRTY;
-}
-
-/* Native play: messages, of which pages that were written are packed.  False without memory. */
-static bool take_messages(struct tbd_consumer *c, const uint8_t *from, size_t bytes)
-{
-    const uint8_t *copied = from, *at = from, *end = from + bytes;
-    struct tbd_message head;
-
-    while ((size_t)(end - at) >= sizeof(head)) {
-        const uint8_t *payload = at + sizeof(head);
-
-        tbd_copy_once(&head, at, sizeof(head));
-        if (head.bytes > (size_t)(end - payload))
-            break;
-        if (is_written_page(&head, payload)) {
-            append_operands(c, copied, (size_t)(at - copied));
-            if (!pack_page(c, at))
-                return false;
-            copied = payload + head.bytes;
-        } else if (head.kind == TBD_MSG_PAGE || head.kind == TBD_MSG_UNMAP) {
-            forget_pages(c, &head, payload);
-        }
-        at = payload + head.bytes;
-    }
-    append_operands(c, copied, (size_t)(end - copied));
-    return true;
 }
 
 static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
@@ -366,8 +280,8 @@ static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
              (size_t)chunk->entry_count * 4);
     raw->entry_count += chunk->entry_count;
     if (!c->packer)
-        append_operands(c, operands_of(c, chunk), chunk->operand_bytes);
-    else if (!take_messages(c, operands_of(c, chunk), chunk->operand_bytes))
+        tbd_consumer_append(c, operands_of(c, chunk), chunk->operand_bytes);
+    else if (!tbd_consumer_take_messages(c, operands_of(c, chunk), chunk->operand_bytes))
         return TBD_NOMEM;
     if (chunk->operand_bytes > c->operands_most)
         c->operands_most = chunk->operand_bytes;
@@ -413,6 +327,7 @@ struct tbd_raw_window tbd_consumer_collected(const struct tbd_consumer *c)
 {
     struct tbd_raw_window raw = c->raw;
 
+    raw.takes_frames = c->takes_frames;
     raw.plan_count = c->plan_count;
     raw.highest_id = tbd_block_table_count(c->table);
     return raw;
@@ -428,6 +343,7 @@ static void give_out(struct tbd_consumer *c, struct tbd_raw_window *out)
 {
     *out = c->raw;
     c->is_long = !c->known;
+    out->takes_frames = c->takes_frames;
     out->plan_count = c->plan_count;
     out->highest_id = tbd_block_table_count(c->table);
     c->entry_hint = hint_after(c->entry_hint, c->raw.entry_count, c->entry_least);

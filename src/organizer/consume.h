@@ -33,6 +33,7 @@ struct tbd_raw_window {
     uint32_t highest_id; /* of the table */
     bool is_last;        /* nothing follows: the producer ended or died */
     bool cut;            /* the producer died: the last entry may lack operands */
+    bool takes_frames;   /* pages may come as frames (TBD_PAGE_FRAME) */
 };
 /* In a page's flags: its contents are the next ones of `packed`. */
 #define TBD_PAGE_PACKED 0x80000000u
@@ -67,6 +68,8 @@ struct tbd_stream_head *tbd_consumer_head(const struct tbd_consumer *consumer);
 /* From now on pages that were written are packed when they come.  `packer` stays the caller's.  The stream has TBD_STREAM_NATIVE:
  * operands are messages, one after another. */
 void tbd_consumer_pack(struct tbd_consumer *consumer, struct tbd_page_packer *packer);
+/* From now on pages may come as frames, which are taken as they are: the producer is one of tbd's own (replay/native/). */
+void tbd_consumer_take_frames(struct tbd_consumer *consumer);
 /* Limits what comes until the next call to this many entries, where each chunk counts as one more,
  * and this many bytes of operands: beyond, the stream is TBD_CORRUPT.  Without a call there are no
  * limits. */

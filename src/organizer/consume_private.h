@@ -41,6 +41,7 @@ struct tbd_consumer {
     const uint8_t *area;    /* where the window's operands lie; NULL: in their chunks */
     size_t area_used;       /* by chunks before */
     struct tbd_raw_window raw;
+    bool takes_frames;
     struct tbd_page_packer *packer;     /* borrowed; NULL: pages stay as they come */
     void (*before_move)(void *context); /* NULL: nobody reads `raw` */
     void *move_context;
@@ -56,6 +57,11 @@ bool tbd_stream_fits(uint64_t offset, uint64_t count, uint64_t element, uint64_t
 /* Maps the stream and takes what its head says. */
 enum tbd_status tbd_consumer_map(struct tbd_consumer *c, int fd, struct tbd_error *why);
 void tbd_consumer_unmap(struct tbd_consumer *c);
+
+/* consume.c: copies operands, for which there is space, at the end of the window's. */
+void tbd_consumer_append(struct tbd_consumer *c, const uint8_t *from, size_t bytes);
+/* consume_pages.c: the same of messages, of which pages that were written are packed.  False without memory. */
+bool tbd_consumer_take_messages(struct tbd_consumer *c, const uint8_t *from, size_t bytes);
 
 enum tbd_status tbd_consumer_reserve_plans(struct tbd_consumer *c);
 void tbd_consumer_free_plans(struct tbd_consumer *c);

@@ -365,6 +365,8 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     if (status)
         return status;
     o->head = tbd_consumer_head(o->consumer);
+    if (o->options->modules) /* of a trace, not from a program */
+        tbd_consumer_take_frames(o->consumer);
     if (keeps_stops(o)) {
         o->packer = tbd_page_packer_new(NATIVE_PAGE_VERSIONS);
         if (!o->packer)

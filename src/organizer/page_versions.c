@@ -157,11 +157,13 @@ static void put_in_locked(struct tbd_page_versions *v, uint64_t page, uint32_t n
 
 /* ---- a window's pages ---- */
 
-static void take_numbers(struct tbd_page_versions *v, uint32_t *numbers, size_t count)
+/* Pages whose frame alone is known get none. */
+static void take_numbers(struct tbd_page_versions *v, uint32_t *numbers,
+                         const struct tbd_window *window)
 {
     pthread_mutex_lock(&v->lock);
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = take_locked(v);
+    for (size_t i = 0; i < window->dirty_count; i++)
+        numbers[i] = window->dirty[i].bytes ? take_locked(v) : 0;
     pthread_mutex_unlock(&v->lock);
 }
 
@@ -175,7 +177,7 @@ void tbd_page_bases_copy(struct tbd_page_bases *bases, struct tbd_page_versions 
     if (!bases->numbers)
         return;
     bases->versions = v;
-    take_numbers(v, bases->numbers, window->dirty_count);
+    take_numbers(v, bases->numbers, window);
     for (size_t i = 0; i < window->dirty_count; i++)
         if (bases->numbers[i])
             memcpy(v->pages[bases->numbers[i] - 1], window->dirty[i].bytes, PAGE_BYTES);

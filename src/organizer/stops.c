@@ -230,6 +230,18 @@ static const struct tbd_page_contents *contents_after(const struct tbd_window *w
     return tbd_window_dirty(window, address);
 }
 
+static void put_frame(struct tbd_buffer *out, const struct tbd_msg_page *page,
+                      const struct tbd_page_contents *contents)
+{
+    struct tbd_message head = { TBD_MSG_PAGE, (uint32_t)sizeof(*page) + contents->packed_bytes };
+    struct tbd_msg_page frame = *page;
+
+    frame.flags |= TBD_PAGE_FRAME | (contents->is_difference ? TBD_PAGE_DIFFERENCE : 0);
+    tbd_buffer_put(out, &head, sizeof(head));
+    tbd_buffer_put(out, &frame, sizeof(frame));
+    tbd_buffer_put(out, contents->packed, contents->packed_bytes);
+}
+
 static bool fill_page(struct refill *f, struct tbd_message head, struct tbd_reader *brief)
 {
     const uint8_t *start = tbd_reader_take(brief, sizeof(struct tbd_msg_page));
@@ -240,8 +252,12 @@ static bool fill_page(struct refill *f, struct tbd_message head, struct tbd_read
         return false;
     memcpy(&page, start, sizeof(page));
     contents = contents_after(f->window, page.address, f->event);
-    if (!contents || !contents->bytes)
+    if (!contents)
         return false;
+    if (!contents->bytes) {
+        put_frame(&f->whole, &page, contents);
+        return true;
+    }
     tbd_buffer_put(&f->whole, &head, sizeof(head));
     tbd_buffer_put(&f->whole, &page, sizeof(page));
     tbd_buffer_put(&f->whole, contents->bytes, PAGE_BYTES);
@@ -291,12 +307,21 @@ static bool fill(struct refill *f, struct tbd_reader brief)
     return true;
 }
 
-static enum tbd_status fill_from(struct tbd_trace *trace, uint32_t index,
+static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool packed,
+                                   struct tbd_window **out, struct tbd_error *why)
+{
+    enum tbd_status status =
+        packed ? tbd_window_load_packed(trace, index, out, why) : TBD_UNSUPPORTED;
+
+    return status == TBD_UNSUPPORTED ? tbd_window_load(trace, index, false, out, why) : status;
+}
+
+static enum tbd_status fill_from(struct tbd_trace *trace, uint32_t index, bool packed,
                                  const struct tbd_buffer *brief, struct tbd_buffer *out,
                                  struct tbd_error *why)
 {
     struct tbd_window *window;
-    enum tbd_status status = tbd_window_load(trace, index, false, &window, why);
+    enum tbd_status status = load_window(trace, index, packed, &window, why);
     struct refill refill = { .window = window };
 
     if (status)
@@ -313,8 +338,8 @@ static enum tbd_status fill_from(struct tbd_trace *trace, uint32_t index,
     return status;
 }
 
-enum tbd_status tbd_stops_load(struct tbd_trace *trace, uint32_t index, struct tbd_buffer *out,
-                               struct tbd_error *why)
+static enum tbd_status load(struct tbd_trace *trace, uint32_t index, bool packed,
+                            struct tbd_buffer *out, struct tbd_error *why)
 {
     uint64_t number = tbd_trace_window(trace, index)->number;
     struct tbd_buffer brief;
@@ -324,9 +349,21 @@ enum tbd_status tbd_stops_load(struct tbd_trace *trace, uint32_t index, struct t
     if (status || !is_brief)
         return status;
     brief = *out;
-    status = fill_from(trace, index, &brief, out, why);
+    status = fill_from(trace, index, packed, &brief, out, why);
     tbd_buffer_free(&brief);
     return status;
+}
+
+enum tbd_status tbd_stops_load(struct tbd_trace *trace, uint32_t index, struct tbd_buffer *out,
+                               struct tbd_error *why)
+{
+    return load(trace, index, false, out, why);
+}
+
+enum tbd_status tbd_stops_load_packed(struct tbd_trace *trace, uint32_t index,
+                                      struct tbd_buffer *out, struct tbd_error *why)
+{
+    return load(trace, index, true, out, why);
 }
 
 enum tbd_status tbd_stops_load_last(struct tbd_dir dir, uint64_t number, struct tbd_buffer *out,

@@ -24,6 +24,9 @@ TBD_MUST_CHECK enum tbd_status tbd_stops_keep(int dir, uint64_t window,
 /* *out is the messages of a window of the trace, one after another (owned by the caller). */
 TBD_MUST_CHECK enum tbd_status tbd_stops_load(struct tbd_trace *trace, uint32_t index,
                                               struct tbd_buffer *out, struct tbd_error *why);
+/* The same; pages at the window's end may be TBD_PAGE_FRAME ones: for a trace that has the windows before as this one has them. */
+TBD_MUST_CHECK enum tbd_status tbd_stops_load_packed(struct tbd_trace *trace, uint32_t index,
+                                                     struct tbd_buffer *out, struct tbd_error *why);
 /* The same of window `number`, the last one, which is not in the trace. */
 TBD_MUST_CHECK enum tbd_status tbd_stops_load_last(struct tbd_dir dir, uint64_t number,
                                                    struct tbd_buffer *out, struct tbd_error *why);

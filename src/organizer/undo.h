@@ -3,7 +3,6 @@
 #ifndef TBD_ORGANIZER_UNDO_H
 #define TBD_ORGANIZER_UNDO_H
 
-#include "organizer/page_packer.h"
 #include "base/binary_search.h"
 #include "organizer/build.h"
 
@@ -12,7 +11,9 @@ struct tbd_page_note {
     uint64_t address;
     uint64_t flags;
     const uint8_t *bytes; /* in the raw operands, or in the window's memory; NULL: it came packed */
-    const struct tbd_packed_page *packed; /* then */
+    const uint8_t *packed; /* then: its frame */
+    uint32_t packed_bytes;
+    bool is_difference;
     uint64_t time;
     uint32_t order;
     bool at_end;

@@ -484,6 +484,46 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct tbd_
     return TBD_OK;
 }
 
+/* Copies of the frames of pages at the window's end. */
+static enum tbd_status copy_frames(const struct tbd_toc *toc, struct tbd_window *window)
+{
+    struct tbd_page_contents *next = (struct tbd_page_contents *)(uintptr_t)window->dirty;
+    size_t bytes = 0;
+    uint8_t *copy;
+
+    for (size_t i = 0; i < toc->page_count; i++)
+        bytes += toc->pages[i].flags & TBD_DISK_PAGE_END ? toc->pages[i].bytes : 0;
+    copy = contents_memory(window, bytes);
+    if (!copy)
+        return TBD_NOMEM;
+    for (size_t i = 0; i < toc->page_count; i++) {
+        const struct tbd_disk_page *page = toc->pages + i;
+
+        if (!(page->flags & TBD_DISK_PAGE_END))
+            continue;
+        if (page->flags & TBD_DISK_PAGE_GROUP)
+            return TBD_UNSUPPORTED;
+        next->packed = copy;
+        next->packed_bytes = page->flags & TBD_DISK_PAGE_ZERO ? 0 : page->bytes;
+        next->is_difference = page->flags & TBD_DISK_PAGE_DELTA;
+        if (next->packed_bytes)
+            memcpy(copy, toc->page_data + page->offset, next->packed_bytes);
+        copy += next->packed_bytes;
+        next++;
+    }
+    return TBD_OK;
+}
+
+static bool wants_none(void *context, uint64_t address)
+{
+    (void)context;
+    (void)address;
+    return false;
+}
+
+/* Whoever wants no contents gets frames. */
+static const struct tbd_wanted_pages packed_pages = { .is_wanted = wants_none };
+
 static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool with_events,
                                    const struct tbd_wanted_pages *wanted, struct tbd_picker *picker,
                                    struct tbd_window **out, struct tbd_error *why)
@@ -507,7 +547,8 @@ static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool
         tbd_trace_adopt(trace, window);
     status = window ? read_toc(&toc, wanted, window, why) : TBD_NOMEM;
     if (!status)
-        status = resolve_deltas(trace, &toc, window, why);
+        status = wanted == &packed_pages ? copy_frames(&toc, window)
+                                         : resolve_deltas(trace, &toc, window, why);
     tbd_toc_close(&toc);
     if (!status) {
         if (with_events)
@@ -538,6 +579,12 @@ enum tbd_status tbd_window_load_wanted(struct tbd_trace *trace, uint32_t index,
                                        struct tbd_window **out, struct tbd_error *why)
 {
     return load_window(trace, index, false, wanted, NULL, out, why);
+}
+
+enum tbd_status tbd_window_load_packed(struct tbd_trace *trace, uint32_t index,
+                                       struct tbd_window **out, struct tbd_error *why)
+{
+    return load_window(trace, index, false, &packed_pages, NULL, out, why);
 }
 
 enum tbd_status tbd_window_load_picked(struct tbd_trace *trace, uint32_t index,

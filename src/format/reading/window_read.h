@@ -21,6 +21,11 @@ TBD_MUST_CHECK enum tbd_status tbd_window_load_wanted(struct tbd_trace *trace, u
                                                       const struct tbd_wanted_pages *wanted,
                                                       struct tbd_window **out,
                                                       struct tbd_error *why);
+/* The same; pages at the window's end are as they are packed in its file (struct tbd_page_contents).  TBD_UNSUPPORTED: some are packed together
+ * with others. */
+TBD_MUST_CHECK enum tbd_status tbd_window_load_packed(struct tbd_trace *trace, uint32_t index,
+                                                      struct tbd_window **out,
+                                                      struct tbd_error *why);
 /* Loads only registers, summaries, pages read and log, which tell what events the window has; no
  * contents of pages. */
 TBD_MUST_CHECK enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t index,

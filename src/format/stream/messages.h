@@ -127,6 +127,11 @@ _Static_assert(sizeof(struct tbd_msg_mapped) == 24, "tbd_msg_mapped is 24 bytes"
 #define TBD_PAGE_FIRST 2u /* its contents were not known to the trace before (first touch) */
 #define TBD_PAGE_IMAGE 4u /* part of the initial image */
 #define TBD_PAGE_LAST  8u /* native play: no event of its window follows */
+/* with TBD_PAGE_DIRTY, in streams that a trace is made from again (replay/native/): what follows is not the page, but its frame in that
+ * trace; none: a page of zeros */
+#define TBD_PAGE_FRAME 16u
+#define TBD_PAGE_DIFFERENCE                                                                        \
+    32u /* the frame is that of a difference to what the page held before the window */
 
 struct tbd_msg_page {
     uint64_t address; /* 0: page aligned */

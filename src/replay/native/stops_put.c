@@ -248,7 +248,7 @@ enum tbd_status tbd_stops_put_stops(struct stops_counting *c, uint32_t index, co
     struct tbd_stops_lost lost = { c->feed,  &c->turns,    &c->blocks,
                                    c->trace, .note = note, .has_notes = c->first != NULL };
     struct tbd_buffer stops;
-    enum tbd_status status = tbd_stops_load(c->trace, index, &stops, why);
+    enum tbd_status status = tbd_stops_load_packed(c->trace, index, &stops, why);
 
     if (status)
         return status;
