@@ -606,6 +606,36 @@ def test_registers_are_recorded_where_a_ring_is_full(folder):
     assert near["went"] < 80 and near["come"] == far["come"] == 100, (near, far)
 
 
+WRITTEN_OVER = r"""
+static unsigned long table[1000];
+int main(void)
+{
+    for (unsigned long i = 0; i < 30000; i++) {
+        unsigned long j = (table[i % 1000] >> 7 ^ i) % 1000;
+
+        table[j] = table[j] * 6364136223846793005ul + i;
+        if (table[j] >> 63)
+            table[(j + 500) % 1000] ^= table[j] >> 3;
+    }
+    *(volatile int *)(table[7] & 0) = 1;
+    return 0;
+}
+"""
+
+
+def test_memory_is_copied_where_a_ring_is_full(folder):
+    """What a program wrote over is known from the copy on, and nothing of it without."""
+    program = compiled(folder, "written_over", WRITTEN_OVER, "-O1")
+    known = []
+    for setting in (1, 2):
+        where = os.path.join(folder, "memory%d" % setting)
+        os.makedirs(where)
+        assert tbdtest.run([program], env=tbdtest.trace_env(where, "mode=crash,record=%d" % setting)).code < 0
+        tbdtest.wait_organizers(where)
+        known.append(advised(tbdtest.find_trace(where, "written_over"), 200000))
+    assert known[0] < 90 and known[1] > known[0] + 10, known
+
+
 def test_more_is_known_with_the_dial(folder):
     """What `advise` counts, in dumps of the same program: more with each setting."""
     known = []
