@@ -144,6 +144,8 @@ enum tbd_status tbd_stops_keep(int dir, uint64_t window, const struct tbd_raw_wi
     tbd_file_put_header(&file, TBD_FILE_STOPS, (uint32_t)window, 0);
     if (!raw->is_last && !raw->cut && put_brief(&messages, raw)) {
         put_record(&file, TBD_REC_STOPS_BRIEF, messages.bytes, messages.used);
+        if (raw->packed.count)
+            tbd_file_need(&file, TBD_NEEDS_GONE);
     } else {
         messages.used = 0;
         if (put_whole(&messages, raw, packer))

@@ -77,7 +77,7 @@ def read(path):
         return file.read()
 
 
-def wait_for(path, text, seconds=60):
+def wait_for(path, text, seconds=200):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if text in read(path):

@@ -69,8 +69,11 @@ struct tbd_file_header {
 #define TBD_NEEDS_STOPS    8u /* times are numbers of stops: TBD_CONFIG_COUNT_STOPS */
 /* a replay has instructions that the log does not have: TBD_MSG_UNLOGGED */
 #define TBD_NEEDS_UNLOGGED 16u
+/* contents of pages that went away are in the TOC: TBD_STOPS_ELSEWHERE */
+#define TBD_NEEDS_GONE 32u
 #define TBD_NEEDS_KNOWN                                                                            \
-    (TBD_NEEDS_ZSTD | TBD_NEEDS_COUNTING | TBD_NEEDS_DUMP | TBD_NEEDS_STOPS | TBD_NEEDS_UNLOGGED)
+    (TBD_NEEDS_ZSTD | TBD_NEEDS_COUNTING | TBD_NEEDS_DUMP | TBD_NEEDS_STOPS | TBD_NEEDS_UNLOGGED | \
+     TBD_NEEDS_GONE)
 _Static_assert(sizeof(struct tbd_file_header) == 64, "tbd_file_header is 64 bytes");
 _Static_assert(offsetof(struct tbd_file_header, trace_id) == 24, "offset");
 _Static_assert(offsetof(struct tbd_file_header, checksum) == 56, "offset");
