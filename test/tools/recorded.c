@@ -21,9 +21,11 @@ enum {
     RAX = 0,
     LAP = 65535 /* entries of the shortest ring */,
     STARTS = 1 << 18,
-    MEMORY_LAPS =
-        8 /* from one copy of memory to the next: about what a fortieth of the time has */,
-    MOST_PIECES = 256
+    MOST_PIECES = 256,
+    /* The time for copies of memory in bytes (hooks/memory/copied_memory.c): `ls -lR` and `find` had copies of 270 KB at each of their first 86
+     * laps, and one of 400 KB each 20th lap when that was spent (Intel, 2 processors, an idle machine). */
+    FIRST_BYTES = 16 << 20,
+    BYTES_A_LAP = 20 << 10
 };
 
 static size_t peek(const struct recorded *r, uint64_t address, void *out, size_t bytes)
@@ -35,7 +37,9 @@ static size_t peek(const struct recorded *r, uint64_t address, void *out, size_t
 
 void recorded_begin(struct recorded *r, unsigned setting, int pid, int mem, bool from_start)
 {
-    *r = (struct recorded){ .pid = pid, .mem = mem, .begins_block = true };
+    *r = (struct recorded){
+        .pid = pid, .mem = mem, .begins_block = true, .memory_credit = FIRST_BYTES
+    };
     if (setting <= TBD_RECORD_MOST)
         r->dial = tbd_record_dials[setting];
     if (from_start)
@@ -167,10 +171,51 @@ static void copy_memory(const struct recorded *r, struct recorded_set *set, uint
         set->memory_count = 0;
 }
 
-static bool has_memory(const struct recorded *r)
+static size_t memory_bytes(const struct recorded_set *set)
 {
-    return r->dial.memory != 0 && r->entries % LAP == LAP - 1 &&
-           r->entries / LAP % MEMORY_LAPS == 0;
+    size_t sum = 0;
+
+    for (size_t i = 0; i < set->memory_count; i++)
+        sum += set->memory[i].bytes;
+    return sum;
+}
+
+static void drop_memory(struct recorded_set *set)
+{
+    for (size_t i = 0; i < set->memory_count; i++)
+        free(set->memory[i].copy);
+    free(set->memory);
+    set->memory = NULL;
+    set->memory_count = 0;
+}
+
+/* What is older than the slots for copies are many has been written over. */
+static void drop_old_memory(struct recorded *r)
+{
+    size_t left = (size_t)TBD_VALUE_MEMORY_SLOTS * TBD_VALUE_MORE_BYTES;
+
+    for (size_t i = r->set_count; i-- > 0;) {
+        size_t bytes = memory_bytes(&r->sets[i]);
+
+        if (bytes > left)
+            drop_memory(&r->sets[i]);
+        left -= bytes > left ? left : bytes;
+    }
+}
+
+/* At a lap's end. */
+static void copy_memory_if_due(struct recorded *r, struct recorded_set *set, uint64_t sp)
+{
+    if (r->dial.memory == 0 || r->entries % LAP != LAP - 1)
+        return;
+    r->memory_credit += BYTES_A_LAP;
+    if (r->memory_credit > FIRST_BYTES)
+        r->memory_credit = FIRST_BYTES;
+    if (r->memory_credit <= 0)
+        return;
+    copy_memory(r, set, sp);
+    r->memory_credit -= (int64_t)memory_bytes(set);
+    drop_old_memory(r);
 }
 
 static void add_set(struct recorded *r, size_t step, const struct user_regs_struct *regs)
@@ -183,8 +228,7 @@ static void add_set(struct recorded *r, size_t step, const struct user_regs_stru
     set = &r->sets[r->set_count++];
     *set = (struct recorded_set){ .step = step };
     set->stack_bytes = peek(r, regs->rsp, set->stack, r->dial.stack);
-    if (has_memory(r))
-        copy_memory(r, set, regs->rsp);
+    copy_memory_if_due(r, set, regs->rsp);
 }
 
 /* What a call may have beyond the dial (hooks/stream/value_slots.c). */

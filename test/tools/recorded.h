@@ -46,6 +46,7 @@ struct recorded {
     int mem; /* of the program */
     int pid;
     uint64_t spent_until, spare; /* as in hooks/stream/value_slots.c: of entries, and slots */
+    int64_t memory_credit;       /* bytes that may be copied; less than 0: none */
     struct recorded_set *sets;
     size_t set_count, set_capacity;
     struct recorded_call *calls;
