@@ -55,8 +55,7 @@ struct tbd_gather {
     struct tbd_log_entry *log; /* malloc; owned until finished */
     size_t *log_offsets;
     size_t log_count, log_capacity, offset_capacity;
-    size_t event_bytes, reads, unlogged;
-    struct tbd_gather_most most;
+    struct tbd_message_limits limits;
     struct tbd_replay_end end; /* of the window: the messages about state since the last event */
 };
 
@@ -92,6 +91,15 @@ void tbd_gather_free(struct tbd_gather *g)
     free(g);
 }
 
+void tbd_gather_expect(struct tbd_gather *g, const struct tbd_gather_most *most)
+{
+    tbd_message_limits_begin(&g->limits, most);
+    g->end.page_most = most->pages;
+}
+
+static const struct tbd_gather_most no_limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX,
+                                                  SIZE_MAX };
+
 enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *consumer,
                                  struct tbd_operand_area *area, uint64_t first_time,
                                  uint32_t thread)
@@ -102,9 +110,8 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     tbd_sizes_begin(&g->sizes, consumer, false);
     g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
     g->index = g->blocks = 0;
-    g->log_count = g->event_bytes = g->reads = g->unlogged = 0;
-    g->most = (struct tbd_gather_most){ SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
-    g->end.page_most = SIZE_MAX;
+    g->log_count = 0;
+    tbd_gather_expect(g, &no_limits);
     tbd_replay_end_clear(&g->end);
     g->thread = thread;
     g->pending = 0;
@@ -116,12 +123,6 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->window->first_time = first_time;
     g->window->regs.thread = thread;
     return TBD_OK;
-}
-
-void tbd_gather_expect(struct tbd_gather *g, const struct tbd_gather_most *most)
-{
-    g->most = *most;
-    g->end.page_most = most->pages;
 }
 
 void tbd_gather_forget(struct tbd_gather *g)
@@ -241,40 +242,14 @@ static bool close_run(struct tbd_gather *g)
 
 /* ---- messages ---- */
 
-static enum tbd_status put_log(struct tbd_gather *g, uint32_t bytes)
+static enum tbd_status put_log(struct tbd_gather *g)
 {
-    g->event_bytes += bytes;
-    if (g->log_count >= g->most.events || g->event_bytes > g->most.event_bytes)
-        return wrong(g, "more messages than play had");
     if (!tbd_array_grow(&g->log, g->log_count, &g->log_capacity, sizeof(*g->log)) ||
         !tbd_array_grow(&g->log_offsets, g->log_count, &g->offset_capacity,
                         sizeof(*g->log_offsets)))
         return TBD_NOMEM;
-    tbd_replay_end_go_on(&g->end);
     g->log[g->log_count].time = g->blocks;
     g->log_offsets[g->log_count++] = g->kept + (g->in - g->run_start);
-    return TBD_OK;
-}
-
-static enum tbd_status take_read(struct tbd_gather *g, const uint8_t *payload)
-{
-    struct tbd_msg_read read;
-
-    memcpy(&read, payload, sizeof(read));
-    if (!read.bytes || read.address >= TBD_USER_END || read.bytes > TBD_USER_END - read.address)
-        return wrong(g, "an impossible load");
-    if (g->reads++ >= g->most.reads)
-        return wrong(g, "more loads of special instructions than play can have had");
-    return TBD_OK;
-}
-
-static enum tbd_status take_unlogged(struct tbd_gather *g, uint32_t bytes)
-{
-    if (bytes > TBD_UNLOGGED_MOST_BYTES)
-        return wrong(g, "an impossible instruction that play has not logged");
-    if (g->unlogged++ >= g->most.unlogged)
-        return wrong(g, "more instructions that play has not logged than there can be");
-    tbd_replay_end_go_on(&g->end);
     return TBD_OK;
 }
 
@@ -282,15 +257,14 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
                                   uint32_t bytes)
 {
     struct tbd_msg_thread thread;
-    enum tbd_status status;
+    const char *what = tbd_message_limits_take(&g->limits, kind, payload, bytes);
 
-    if (!tbd_message_check(kind, payload, bytes))
-        return wrong(g, "a message that is too short");
-    status = kind == TBD_MSG_READ       ? take_read(g, payload)
-             : kind == TBD_MSG_UNLOGGED ? take_unlogged(g, bytes)
-                                        : put_log(g, bytes);
-    if (status != TBD_OK || g->damage)
-        return status;
+    if (what)
+        return wrong(g, what);
+    if (kind != TBD_MSG_READ && kind != TBD_MSG_UNLOGGED && put_log(g))
+        return TBD_NOMEM;
+    if (kind != TBD_MSG_READ)
+        tbd_replay_end_go_on(&g->end);
     if (kind == TBD_MSG_THREAD) {
         memcpy(&thread, payload, sizeof(thread));
         if (thread.event == TBD_THREAD_SWITCH)
@@ -307,13 +281,10 @@ static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uin
                                   uint32_t bytes)
 {
     const char *what = NULL;
-    enum tbd_status status;
+    enum tbd_status status =
+        tbd_replay_end_message(&g->end, g->window, kind, payload, bytes, &what);
 
-    if (tbd_replay_end_takes(kind)) {
-        status = tbd_replay_end_take(&g->end, g->window, kind, payload, bytes, &what);
-        return what ? wrong(g, what) : status;
-    }
-    return tbd_replay_end_ignores(kind) ? TBD_OK : wrong(g, "a message of unknown kind");
+    return what ? wrong(g, what) : status;
 }
 
 /* Takes the next message in the operands.  TBD_NOTFOUND: it has not arrived yet. */

@@ -9,6 +9,7 @@
 #ifndef TBD_REPLAY_GATHER_H
 #define TBD_REPLAY_GATHER_H
 
+#include "replay/message_limits.h"
 #include "replay/operands.h"
 
 struct tbd_window;
@@ -24,14 +25,7 @@ TBD_MUST_CHECK enum tbd_status tbd_gather_begin(struct tbd_gather *gather,
                                                 struct tbd_consumer *consumer,
                                                 struct tbd_operand_area *area, uint64_t first_time,
                                                 uint32_t thread);
-/* The limits of a window, set after tbd_gather_begin(): more than this is an error. */
-struct tbd_gather_most {
-    size_t events; /* messages of the log */
-    size_t event_bytes;
-    size_t reads;    /* READ messages, which are not in the log */
-    size_t unlogged; /* nor are UNLOGGED messages */
-    size_t pages;    /* at one time */
-};
+/* The limits of a window, set after tbd_gather_begin(). */
 void tbd_gather_expect(struct tbd_gather *gather, const struct tbd_gather_most *most);
 /* Called before the consumer is freed. */
 void tbd_gather_forget(struct tbd_gather *gather);

@@ -110,6 +110,24 @@ enum tbd_status tbd_replay_end_take(struct tbd_replay_end *state, struct tbd_win
     return TBD_OK;
 }
 
+/* Play has already sent mappings, pages read, and the end of the program. */
+static bool is_ignored(uint32_t kind)
+{
+    return kind == TBD_MSG_READ_PAGES || kind == TBD_MSG_REGION || kind == TBD_MSG_UNMAP ||
+           kind == TBD_MSG_NOTE || kind == TBD_MSG_CLOCK || kind == TBD_MSG_OPENED ||
+           kind == TBD_MSG_END;
+}
+
+enum tbd_status tbd_replay_end_message(struct tbd_replay_end *state, struct tbd_window *window,
+                                       uint32_t kind, const uint8_t *payload, uint32_t bytes,
+                                       const char **out_wrong)
+{
+    if (tbd_replay_end_takes(kind))
+        return tbd_replay_end_take(state, window, kind, payload, bytes, out_wrong);
+    *out_wrong = is_ignored(kind) ? NULL : "a message of unknown kind";
+    return TBD_OK;
+}
+
 /* ---- the window ---- */
 
 static int compare_pages(const void *left, const void *right)

@@ -33,19 +33,17 @@ static inline bool tbd_replay_end_takes(uint32_t kind)
 {
     return kind == TBD_MSG_PAGE || kind == TBD_MSG_REGS || kind == TBD_MSG_WINDOW_END;
 }
-/* Play has already sent mappings, pages read, and the end of the program. */
-static inline bool tbd_replay_end_ignores(uint32_t kind)
-{
-    return kind == TBD_MSG_READ_PAGES || kind == TBD_MSG_REGION || kind == TBD_MSG_UNMAP ||
-           kind == TBD_MSG_NOTE || kind == TBD_MSG_CLOCK || kind == TBD_MSG_OPENED ||
-           kind == TBD_MSG_END;
-}
 /* Takes a message of such a kind.  Sets *out_wrong (static text) if it
  * is invalid. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_end_take(struct tbd_replay_end *state,
                                                    struct tbd_window *window, uint32_t kind,
                                                    const uint8_t *payload, uint32_t bytes,
                                                    const char **out_wrong);
+/* Likewise, of any message that is no event; others of these do not matter, or are wrong. */
+TBD_MUST_CHECK enum tbd_status tbd_replay_end_message(struct tbd_replay_end *state,
+                                                      struct tbd_window *window, uint32_t kind,
+                                                      const uint8_t *payload, uint32_t bytes,
+                                                      const char **out_wrong);
 /* Makes it the end state of `window`, `time` block entries and `order` log messages after its
  * start.  Contents of pages are borrowed until the next window.  False without memory. */
 TBD_MUST_CHECK bool tbd_replay_end_finish(const struct tbd_replay_end *state,

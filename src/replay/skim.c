@@ -47,8 +47,7 @@ struct tbd_skim {
     uint8_t *space;            /* of the window, for its messages */
     size_t space_left;
     size_t log_count, log_capacity;
-    size_t event_bytes, reads, unlogged;
-    struct tbd_gather_most most;
+    struct tbd_message_limits limits;
     struct tbd_replay_end end;
     uint32_t shown[SHOWN_MOST]; /* entries that the listener has not seen */
     size_t shown_count;
@@ -92,12 +91,14 @@ static struct tbd_skim *skim_of(struct tbd_worker *worker)
 
 static bool start(struct tbd_skim *s, struct tbd_worker *worker, uint32_t hooks)
 {
+    struct tbd_gather_most most = tbd_full_most(worker->window, hooks);
+
     drop(s);
     tbd_sizes_begin(&s->sizes, worker->consumer, hooks & TBD_PLAN_ENTRIES);
-    s->most = tbd_full_most(worker->window, hooks);
-    s->end.page_most = s->most.pages;
+    tbd_message_limits_begin(&s->limits, &most);
+    s->end.page_most = most.pages;
     tbd_replay_end_clear(&s->end);
-    s->blocks = s->event_bytes = s->reads = s->unlogged = s->shown_count = s->rest_bytes = 0;
+    s->blocks = s->shown_count = s->rest_bytes = 0;
     s->pending = 0;
     s->is_over = false;
     s->damage = NULL;
@@ -248,12 +249,8 @@ static enum tbd_status put_log(struct tbd_skim *s, uint32_t kind, const uint8_t 
                                uint32_t bytes)
 {
     struct tbd_message head = { kind, bytes };
-    uint8_t *copy;
+    uint8_t *copy = take_space(s, sizeof(head) + bytes);
 
-    s->event_bytes += bytes;
-    if (s->log_count >= s->most.events || s->event_bytes > s->most.event_bytes)
-        return wrong(s, "more messages than play had");
-    copy = take_space(s, sizeof(head) + bytes);
     if (!copy || !tbd_array_grow(&s->log, s->log_count, &s->log_capacity, sizeof(*s->log)))
         return TBD_NOMEM;
     memcpy(copy, &head, sizeof(head));
@@ -263,40 +260,16 @@ static enum tbd_status put_log(struct tbd_skim *s, uint32_t kind, const uint8_t 
     return TBD_OK;
 }
 
-static enum tbd_status take_read(struct tbd_skim *s, const uint8_t *payload)
-{
-    struct tbd_msg_read read;
-
-    memcpy(&read, payload, sizeof(read));
-    if (!read.bytes || read.address >= TBD_USER_END || read.bytes > TBD_USER_END - read.address)
-        return wrong(s, "an impossible load");
-    if (s->reads++ >= s->most.reads)
-        return wrong(s, "more loads of special instructions than play can have had");
-    return TBD_OK;
-}
-
-static enum tbd_status take_unlogged(struct tbd_skim *s, uint32_t bytes)
-{
-    if (bytes > TBD_UNLOGGED_MOST_BYTES)
-        return wrong(s, "an impossible instruction that play has not logged");
-    if (s->unlogged++ >= s->most.unlogged)
-        return wrong(s, "more instructions that play has not logged than there can be");
-    return TBD_OK;
-}
-
 /* The payload is our own copy. */
 static enum tbd_status take_event(struct tbd_skim *s, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
-    enum tbd_status status;
+    const char *what = tbd_message_limits_take(&s->limits, kind, payload, bytes);
 
-    if (!tbd_message_check(kind, payload, bytes))
-        return wrong(s, "a message that is too short");
-    status = kind == TBD_MSG_READ       ? take_read(s, payload)
-             : kind == TBD_MSG_UNLOGGED ? take_unlogged(s, bytes)
-                                        : put_log(s, kind, payload, bytes);
-    if (status || s->damage)
-        return status;
+    if (what)
+        return wrong(s, what);
+    if (kind != TBD_MSG_READ && kind != TBD_MSG_UNLOGGED && put_log(s, kind, payload, bytes))
+        return TBD_NOMEM;
     if (kind != TBD_MSG_READ)
         tbd_replay_end_go_on(&s->end);
     return show_message(s, kind, payload, bytes) ? TBD_OK : TBD_NOMEM;
@@ -307,13 +280,10 @@ static enum tbd_status take_state(struct tbd_skim *s, uint32_t kind, const uint8
                                   uint32_t bytes)
 {
     const char *what = NULL;
-    enum tbd_status status;
+    enum tbd_status status =
+        tbd_replay_end_message(&s->end, s->window, kind, payload, bytes, &what);
 
-    if (tbd_replay_end_takes(kind)) {
-        status = tbd_replay_end_take(&s->end, s->window, kind, payload, bytes, &what);
-        return what ? wrong(s, what) : status;
-    }
-    return tbd_replay_end_ignores(kind) ? TBD_OK : wrong(s, "a message of unknown kind");
+    return what ? wrong(s, what) : status;
 }
 
 /* TBD_NOTFOUND: it has not arrived yet. */

@@ -202,18 +202,18 @@ static size_t min_of(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Into the slots that follow; returns how many bytes were kept. */
-static size_t keep_more(const struct tbd_value_range *range, size_t from, size_t wanted,
-                        uint32_t index, uint64_t moment)
+/* Into the slots that `take` gives, one after the other; returns how many bytes were kept. */
+static size_t keep_in_slots(struct tbd_crash_value *(*take)(uint32_t index), uint32_t index,
+                            uint64_t address, size_t wanted, uint64_t moment)
 {
     size_t kept = 0;
 
     while (kept < wanted) {
-        struct tbd_crash_value *slot = take_slot(index);
+        struct tbd_crash_value *slot = take(index);
         struct tbd_value_bytes *to = &slot->is.more;
         size_t part = min_of(wanted - kept, sizeof(to->bytes));
 
-        to->address = range->address + from + kept;
+        to->address = address + kept;
         to->count = tbd_copy_prefix_from_program(to->bytes, to->address, part);
         complete(slot, moment | TBD_VALUE_BYTES);
         kept += to->count;
@@ -264,7 +264,7 @@ static void keep_bytes(struct tbd_value_call *to, uint32_t index, uint64_t momen
         range->kept = (uint32_t)tbd_copy_prefix_from_program(to->bytes + at, range->address, here);
         at += range->kept;
         if (range->kept == here && wanted > here)
-            keep_more(range, here, wanted - here, index, moment);
+            keep_in_slots(take_slot, index, range->address + here, wanted - here, moment);
         left -= wanted;
     }
     if (crash->value_next[index] != first)
@@ -329,11 +329,9 @@ void tbd_crash_values_probe(struct tbd_thread *thread, uint32_t index, uint64_t 
 void tbd_crash_values_bytes(struct tbd_thread *thread, uint32_t index, uint64_t ring,
                             uint64_t address, uint64_t bytes)
 {
-    struct tbd_value_range range = { .address = address };
-
     if (is_on(index))
-        keep_more(&range, 0, min_of(bytes, TBD_VALUE_PROBE_BYTES), index,
-                  moment_now(thread, index, ring));
+        keep_in_slots(take_slot, index, address, min_of(bytes, TBD_VALUE_PROBE_BYTES),
+                      moment_now(thread, index, ring));
 }
 
 /* ---- memory ---- */
@@ -346,37 +344,23 @@ uint64_t tbd_crash_values_memory_due(struct tbd_thread *thread, uint32_t index)
     return min_of(dial.memory, (size_t)memory_slots / TBD_VALUE_MEMORY_PART * TBD_VALUE_MORE_BYTES);
 }
 
-/* As keep_more(). */
-static uint64_t copy_memory(uint64_t address, uint64_t bytes, uint64_t moment)
+static struct tbd_crash_value *take_memory_slot(uint32_t index)
 {
-    uint64_t kept = 0;
-
-    while (kept < bytes) {
-        struct tbd_crash_value *slot = empty(memory_slot_at(crash->memory_next++));
-        struct tbd_value_bytes *to = &slot->is.more;
-        size_t part = min_of(bytes - kept, sizeof(to->bytes));
-
-        to->address = address + kept;
-        to->count = tbd_copy_prefix_from_program(to->bytes, to->address, part);
-        complete(slot, moment | TBD_VALUE_BYTES);
-        kept += to->count;
-        if (to->count != part)
-            break;
-    }
-    return kept;
+    (void)index;
+    return empty(memory_slot_at(crash->memory_next++));
 }
 
 void tbd_crash_values_memory_begin(struct tbd_thread *thread, uint32_t index, uint64_t ring)
 {
     if (crash && index == 0 && memory_slots)
-        fill_registers(empty(memory_slot_at(crash->memory_next++)), thread, index, ring,
-                       dial.stack);
+        fill_registers(take_memory_slot(index), thread, index, ring, dial.stack);
 }
 
 uint64_t tbd_crash_values_memory(struct tbd_thread *thread, uint32_t index, uint64_t ring,
                                  uint64_t address, uint64_t bytes)
 {
     return crash && index == 0 && memory_slots
-               ? copy_memory(address, bytes, moment_now(thread, index, ring))
+               ? keep_in_slots(take_memory_slot, index, address, bytes,
+                               moment_now(thread, index, ring))
                : 0;
 }
