@@ -89,16 +89,12 @@ def test_a_recording_of_native_play_is_counted_after_the_programs_end(folder):
 
 
 def start_live(folder, argv, options="mode=native,cut=5000,aftercount=yes"):
-    """A recording, stopped in the midst of its run when some of its windows have been counted: (process, path of the trace)."""
+    """A recording of a program that waits for its input in the midst of its run, some of its windows counted: (process, path of the trace)."""
     os.makedirs(folder, exist_ok=True)
-    process = subprocess.Popen(argv, env=tbdtest.clean_env({**HURRIED, **tbdtest.trace_env(folder, options)}), stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(argv, env=tbdtest.clean_env({**HURRIED, **tbdtest.trace_env(folder, options)}), stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    name = os.path.basename(argv[-2]) + "-1"
+    name = os.path.basename(argv[-3]) + "-1"
     counted, most = os.path.join(folder, ".%s.counted" % name, "trace-1", "windows"), time.monotonic() + 60
-    while not windows_in(os.path.join(folder, name, "windows")) > 3:
-        assert process.poll() is None and time.monotonic() < most, process.communicate()
-        time.sleep(0.001)
-    process.send_signal(signal.SIGSTOP)
     while not windows_in(counted) > 2:
         assert process.poll() is None and time.monotonic() < most, (process.poll(), os.listdir(folder))
         time.sleep(0.01)
@@ -110,12 +106,11 @@ def windows_in(path):
 
 
 def end_live(process):
-    process.send_signal(signal.SIGCONT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(b"\n", timeout=120)
     assert process.returncode == 0 and out, (process.returncode, err)
 
 
-LONG_RUN = tbdtest.fixed([tbdtest.program("many_windows"), "20000000"])
+LONG_RUN = tbdtest.fixed([tbdtest.program("many_windows"), "20000000", "wait"])
 HOW_OFTEN = ("count", "func_enter", "by", "func")
 
 
@@ -128,7 +123,7 @@ def test_native_play_is_counted_while_the_program_runs(folder):
     now, live = os.path.join(folder, "now"), os.path.join(folder, "lve")
     result, _ = tbdtest.record(LONG_RUN, now, "mode=native,cut=5000,aftercount=no", env=HURRIED)
     tbdtest.need_native_play(result)
-    expected = told(tbdtest.find_trace(now, LONG_RUN[-2]))
+    expected = told(tbdtest.find_trace(now, LONG_RUN[-3]))
     process, path = start_live(live, LONG_RUN)
     asked = tbdtest.run([tbdtest.TBDQ, "-t", path, *HOW_OFTEN])
     assert asked.code != 0 and b"still being recorded" in asked.err, asked
@@ -227,7 +222,8 @@ def ask_beside_stopped_replays(folder):
     made = os.path.join(folder, ".many_windows-1.counted", "trace-1")
     inode, stopped = os.stat(made).st_ino, set()
     try:
-        process.send_signal(signal.SIGCONT)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
         while process.poll() is None or tbdtest.organizers(folder):
             for pid in set(children(counter)) - stopped if process.poll() is None else ():
                 os.kill(pid, signal.SIGSTOP)
