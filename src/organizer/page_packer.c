@@ -4,21 +4,18 @@
  * Invariants
  * PAGE_PACKER-1  The contents that are kept of a page are what a reader finds for the next window that modifies it: those at the end of
  *     the last window that has contents of the page, in its present mapping.  Where a window has other contents of it, or the page
- *     twice, none are kept. (not checked: test_page_packer does)
- * PAGE_PACKER-2  A slot is in the table, or free. */
+ *     twice, none are kept. (not checked: test_page_packer does) */
 #include "organizer/page_packer.h"
 
-#include "base/assert.h"
 #include "format/files/codec.h"
 #include "format/files/large_buffers.h"
 #include "format/files/page_difference.h"
-#include "format/files/page_numbers.h"
+#include "organizer/page_slots.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define PAGE_BYTES 4096u
+#define PAGE_BYTES TBD_SLOT_BYTES
 /* A page that is packed to more than this will hardly be smaller than the next ones of its kind: they get less search, until one
  * is smaller than that again. */
 #define HARDLY_PACKED 3584u
@@ -27,14 +24,10 @@
 #define WORTH_PART  32u
 
 struct tbd_page_packer {
-    uint8_t (*pages)[PAGE_BYTES]; /* owned; slot n is pages[n - 1]; NULL: nothing is kept */
-    uint32_t *window_of;          /* owned: by slot, the window whose contents it has */
-    uint32_t *free;               /* owned: slots given back; the last one is taken first */
-    uint32_t capacity, free_count;
-    uint32_t touched;              /* slots up to this one were taken at least once */
-    struct tbd_page_numbers table; /* slots by page number */
-    uint32_t window;               /* how many windows were before */
-    bool is_over;                  /* the window: what comes next is of the next one */
+    struct tbd_page_slots slots; /* contents that are kept; none if that is not worth it */
+    uint32_t *window_of;         /* owned: by slot, the window whose contents it has */
+    uint32_t window;             /* how many windows were before */
+    bool is_over;                /* the window: what comes next is of the next one */
     uint32_t tried,
         differences;         /* pages that had contents before; and those packed as differences */
     bool packs_hardly;       /* the last page did */
@@ -51,13 +44,9 @@ void tbd_packed_pages_free(struct tbd_packed_pages *pages)
 
 static void keep_nothing(struct tbd_page_packer *p)
 {
-    free(p->pages);
+    tbd_page_slots_free(&p->slots);
     free(p->window_of);
-    free(p->free);
-    tbd_page_numbers_free(&p->table);
-    p->pages = NULL;
-    p->window_of = p->free = NULL;
-    p->capacity = p->touched = p->free_count = 0;
+    p->window_of = NULL;
 }
 
 struct tbd_page_packer *tbd_page_packer_new(uint32_t pages)
@@ -66,11 +55,8 @@ struct tbd_page_packer *tbd_page_packer_new(uint32_t pages)
 
     if (!p)
         return NULL;
-    p->pages = aligned_alloc(PAGE_BYTES, ((size_t)pages + 1) * PAGE_BYTES);
     p->window_of = calloc((size_t)pages + 1, sizeof(*p->window_of));
-    p->free = calloc((size_t)pages + 1, sizeof(*p->free));
-    p->capacity = pages;
-    if (p->pages && p->window_of && p->free)
+    if (p->window_of && tbd_page_slots_make(&p->slots, pages))
         return p;
     tbd_page_packer_free(p);
     return NULL;
@@ -87,37 +73,13 @@ void tbd_page_packer_free(struct tbd_page_packer *p)
 
 /* ---- what is kept ---- */
 
-static uint32_t slot_of(const struct tbd_page_packer *p, uint64_t page)
-{
-    const uint32_t *found = p->table.slots ? tbd_page_numbers_find(&p->table, page) : NULL;
-
-    return found ? *found : 0;
-}
-
-static void forget(struct tbd_page_packer *p, uint64_t page)
-{
-    uint32_t slot = slot_of(p, page);
-
-    if (!slot)
-        return;
-    (void)tbd_page_numbers_put(&p->table, page, 0); /* it is there: this needs no memory */
-    p->free[p->free_count++] = slot;
-    TBD_INVARIANT("PAGE_PACKER-2", p->free_count <= p->touched && p->touched <= p->capacity);
-}
-
-static void forget_all(struct tbd_page_packer *p)
-{
-    tbd_page_numbers_clear(&p->table);
-    p->free_count = p->touched = 0;
-}
-
 /* Not before the next one begins: until then, tbd_page_packer_unpack() is asked. */
 static void begin_window(struct tbd_page_packer *p)
 {
     p->is_over = false;
     p->window++;
     if (p->window % TBD_PAGE_PACKER_GROUP == 0)
-        forget_all(p);
+        tbd_page_slots_forget_all(&p->slots);
     if (p->tried >= TRIED_PAGES && p->differences < p->tried / WORTH_PART)
         keep_nothing(p);
     if (p->tried >= TRIED_PAGES)
@@ -131,72 +93,43 @@ void tbd_page_packer_next(struct tbd_page_packer *p)
 
 void tbd_page_packer_forget(struct tbd_page_packer *p, uint64_t start, uint64_t end)
 {
-    uint64_t first = start / PAGE_BYTES, last = end / PAGE_BYTES + (end % PAGE_BYTES != 0);
-
     if (p->is_over)
         begin_window(p);
-    if (last <= first)
-        return;
-    if (last - first <= p->table.slots) {
-        for (uint64_t page = first; page < last; page++)
-            forget(p, page);
-        return;
-    }
-    for (size_t i = 0; i < p->table.slots; i++)
-        if (p->table.keys[i] > first && p->table.keys[i] <= last)
-            forget(p, p->table.keys[i] - 1);
-}
-
-/* The memory of some more is made at once: a fault for each costs more than the page.  (Kernels before 5.14 cannot; only time is lost.) */
-#define READY_SLOTS 64u
-
-static uint32_t new_slot(struct tbd_page_packer *p)
-{
-    uint32_t left = p->capacity - p->touched;
-
-    if (p->touched % READY_SLOTS == 0)
-        (void)madvise(p->pages[p->touched], (left < READY_SLOTS ? left : READY_SLOTS) * PAGE_BYTES,
-                      MADV_POPULATE_WRITE);
-    return ++p->touched;
+    tbd_page_slots_forget_range(&p->slots, start, end);
 }
 
 /* A slot for a page that has none; 0: there is none. */
-static uint32_t take_slot(struct tbd_page_packer *p, uint64_t page)
+static uint32_t new_slot(struct tbd_page_slots *slots, uint64_t page)
 {
-    uint32_t slot = 0;
+    uint32_t slot = tbd_page_slots_take(slots);
 
-    if (p->free_count)
-        slot = p->free[--p->free_count];
-    else if (p->touched < p->capacity)
-        slot = new_slot(p);
-    if (slot && !tbd_page_numbers_put(&p->table, page, slot)) {
-        p->free[p->free_count++] = slot;
-        slot = 0;
-    }
-    return slot;
+    if (!slot || tbd_page_slots_put(slots, page, slot))
+        return slot;
+    tbd_page_slots_give(slots, slot);
+    return 0;
 }
 
 /* The page's contents before; then `bytes` are kept.  True: p->difference has what has changed, and that is less than the page. */
 static bool renew(struct tbd_page_packer *p, uint64_t page, const uint8_t *bytes)
 {
-    uint32_t slot = slot_of(p, page);
+    uint32_t slot = tbd_page_slots_find(&p->slots, page);
     bool is_known = slot, is_less = false;
 
     if (is_known && p->window_of[slot] == p->window) { /* a second time */
-        forget(p, page);
+        tbd_page_slots_forget(&p->slots, page);
         return false;
     }
     if (!is_known)
-        slot = take_slot(p, page);
+        slot = new_slot(&p->slots, page);
     if (!slot)
         return false;
     if (is_known) {
-        tbd_page_difference(p->difference, bytes, p->pages[slot - 1]);
+        tbd_page_difference(p->difference, bytes, p->slots.pages[slot - 1]);
         is_less = tbd_page_news(p->difference) < tbd_page_news(bytes);
         p->tried++;
         p->differences += is_less;
     }
-    memcpy(p->pages[slot - 1], bytes, PAGE_BYTES);
+    memcpy(p->slots.pages[slot - 1], bytes, PAGE_BYTES);
     p->window_of[slot] = p->window;
     return is_less;
 }
@@ -230,8 +163,8 @@ bool tbd_page_packer_add(struct tbd_page_packer *p, struct tbd_packed_pages *out
     if (p->is_over)
         begin_window(p);
     if (!is_last) {
-        forget(p, address / PAGE_BYTES);
-    } else if (p->pages && renew(p, address / PAGE_BYTES, bytes)) {
+        tbd_page_slots_forget(&p->slots, address / PAGE_BYTES);
+    } else if (p->slots.pages && renew(p, address / PAGE_BYTES, bytes)) {
         what = p->difference;
         page.address |= TBD_PACKED_DIFFERENCE;
     }
@@ -253,9 +186,9 @@ bool tbd_page_packer_unpack(const struct tbd_page_packer *p, const struct tbd_pa
     uint32_t slot;
 
     if (page->address & TBD_PACKED_DIFFERENCE) {
-        slot = slot_of(p, page->address / PAGE_BYTES);
+        slot = tbd_page_slots_find(&p->slots, page->address / PAGE_BYTES);
         if (slot)
-            memcpy(out, p->pages[slot - 1], PAGE_BYTES);
+            memcpy(out, p->slots.pages[slot - 1], PAGE_BYTES);
         return slot;
     }
     if (page->length)

@@ -8,34 +8,25 @@
  *     copied, takes the version out. (not checked: test_page_versions does)
  * PAGE_VERSIONS-2  A version belongs to the current mapping: munmap takes it out. So a change of
  *     older windows (merging, lowering) keeps it. (not checked: test_page_versions does)
- * PAGE_VERSIONS-3  A version is in the table, or in the bases of one window, or free; it is not
- *     written to after it was copied.
+ * PAGE_VERSIONS-3  A version is in the table, or lent to the bases of one window, or free; it is not
+ *     written to after it was copied. (not checked: the type is const, and page_slots.c checks what is free)
  * PAGE_VERSIONS-4  `lock` guards the table and the free list; the table is used in order of
  *     windows. (not checked: threads: tsan does) */
 #include "organizer/page_versions.h"
 
-#include "base/assert.h"
-#include "format/files/page_numbers.h"
 #include "format/window/window_make.h"
+#include "organizer/page_slots.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE_BYTES 4096u
+#define PAGE_BYTES TBD_SLOT_BYTES
 
 struct tbd_page_versions {
-    /* owned; version n is pages[n - 1].  Never touched ones take no memory */
-    uint8_t (*pages)[PAGE_BYTES];
-    uint32_t capacity;
-
     pthread_mutex_t lock;
-    struct tbd_page_numbers table; /* of page numbers; 0: none */
-    uint32_t group;                /* of windows; all versions in the table belong to it */
-    /* owned; the one given back last is taken first: the caches have it */
-    uint32_t *free;
-    uint32_t free_count;
-    uint32_t touched; /* numbers up to this one were taken at least once */
+    struct tbd_page_slots slots; /* version n is in slot n */
+    uint32_t group;              /* of windows; all versions in the table belong to it */
 };
 
 struct tbd_page_versions *tbd_page_versions_new(uint32_t pages)
@@ -44,11 +35,8 @@ struct tbd_page_versions *tbd_page_versions_new(uint32_t pages)
 
     if (!v)
         return NULL;
-    v->pages = aligned_alloc(PAGE_BYTES, ((size_t)pages + 1) * PAGE_BYTES);
-    v->free = calloc((size_t)pages + 1, sizeof(*v->free));
-    v->capacity = pages;
     pthread_mutex_init(&v->lock, NULL);
-    if (v->pages && v->free)
+    if (tbd_page_slots_make(&v->slots, pages))
         return v;
     tbd_page_versions_free(v);
     return NULL;
@@ -59,80 +47,24 @@ void tbd_page_versions_free(struct tbd_page_versions *v)
     if (!v)
         return;
     pthread_mutex_destroy(&v->lock);
-    tbd_page_numbers_free(&v->table);
-    free(v->pages);
-    free(v->free);
+    tbd_page_slots_free(&v->slots);
     free(v);
 }
 
-/* ---- what is free ---- */
-
-static uint32_t take_locked(struct tbd_page_versions *v)
-{
-    if (v->free_count)
-        return v->free[--v->free_count];
-    return v->touched < v->capacity ? ++v->touched : 0;
-}
-
-static void give_locked(struct tbd_page_versions *v, uint32_t number)
-{
-    if (number)
-        v->free[v->free_count++] = number;
-    TBD_INVARIANT("PAGE_VERSIONS-3", v->free_count <= v->touched && v->touched <= v->capacity);
-}
-
 /* ---- the table ---- */
-
-/* Moves the page's version from the table to the caller. */
-static uint32_t take_out_locked(struct tbd_page_versions *v, uint64_t page)
-{
-    const uint32_t *found = tbd_page_numbers_find(&v->table, page);
-    uint32_t number = found ? *found : 0;
-
-    if (number)
-        (void)tbd_page_numbers_put(&v->table, page, 0);
-    return number;
-}
-
-static void forget_locked(struct tbd_page_versions *v, uint64_t page)
-{
-    give_locked(v, take_out_locked(v, page));
-}
-
-static void forget_all_locked(struct tbd_page_versions *v)
-{
-    for (size_t i = 0; i < v->table.slots; i++)
-        give_locked(v, v->table.keys[i] ? v->table.numbers[i] : 0);
-    tbd_page_numbers_clear(&v->table);
-}
-
-static void forget_range_locked(struct tbd_page_versions *v, const struct tbd_range *range)
-{
-    uint64_t first = range->start / PAGE_BYTES;
-    uint64_t end = range->end / PAGE_BYTES + (range->end % PAGE_BYTES != 0);
-
-    if (end - first <= v->table.slots) {
-        for (uint64_t page = first; page < end; page++)
-            forget_locked(v, page);
-        return;
-    }
-    for (size_t i = 0; i < v->table.slots; i++)
-        if (v->table.keys[i] > first && v->table.keys[i] <= end)
-            forget_locked(v, v->table.keys[i] - 1);
-}
 
 /* Takes out pages that were unmapped at or after a moment of the window. */
 static void forget_unmapped_locked(struct tbd_page_versions *v, const struct tbd_product *product,
                                    uint64_t time)
 {
-    for (size_t i = 0; i < product->side_count && v->table.used; i++) {
+    for (size_t i = 0; i < product->side_count && v->slots.table.used; i++) {
         const struct tbd_side_message *side = &product->side[i];
         struct tbd_range range;
 
         if (side->kind != TBD_MSG_UNMAP || side->time < time)
             continue;
         memcpy(&range, side->payload, sizeof(range));
-        forget_range_locked(v, &range);
+        tbd_page_slots_forget_range(&v->slots, range.start, range.end);
     }
 }
 
@@ -140,19 +72,19 @@ static void forget_pages_locked(struct tbd_page_versions *v, const struct tbd_pa
                                 size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        forget_locked(v, pages[i].address / PAGE_BYTES);
+        tbd_page_slots_forget(&v->slots, pages[i].address / PAGE_BYTES);
 }
 
 /* Sets the page's new version.  A window may name the page twice, in unknown order: then it has
  * none. */
 static void put_in_locked(struct tbd_page_versions *v, uint64_t page, uint32_t number)
 {
-    uint32_t other = take_out_locked(v, page);
+    uint32_t other = tbd_page_slots_take_out(&v->slots, page);
 
-    if (number && !other && tbd_page_numbers_put(&v->table, page, number))
+    if (number && !other && tbd_page_slots_put(&v->slots, page, number))
         return;
-    give_locked(v, number);
-    give_locked(v, other);
+    tbd_page_slots_give(&v->slots, number);
+    tbd_page_slots_give(&v->slots, other);
 }
 
 /* ---- a window's pages ---- */
@@ -163,7 +95,7 @@ static void take_numbers(struct tbd_page_versions *v, uint32_t *numbers,
 {
     pthread_mutex_lock(&v->lock);
     for (size_t i = 0; i < window->dirty_count; i++)
-        numbers[i] = window->dirty[i].bytes ? take_locked(v) : 0;
+        numbers[i] = window->dirty[i].bytes ? tbd_page_slots_take(&v->slots) : 0;
     pthread_mutex_unlock(&v->lock);
 }
 
@@ -180,7 +112,7 @@ void tbd_page_bases_copy(struct tbd_page_bases *bases, struct tbd_page_versions 
     take_numbers(v, bases->numbers, window);
     for (size_t i = 0; i < window->dirty_count; i++)
         if (bases->numbers[i])
-            memcpy(v->pages[bases->numbers[i] - 1], window->dirty[i].bytes, PAGE_BYTES);
+            memcpy(v->slots.pages[bases->numbers[i] - 1], window->dirty[i].bytes, PAGE_BYTES);
 }
 
 /* Exchanges the window's copies for the versions before. */
@@ -190,7 +122,7 @@ static void exchange_locked(struct tbd_page_versions *v, struct tbd_page_bases *
     uint32_t *before = calloc(window->dirty_count + 1, sizeof(*before));
 
     for (size_t i = 0; i < window->dirty_count && before; i++)
-        before[i] = take_out_locked(v, window->dirty[i].address / PAGE_BYTES);
+        before[i] = tbd_page_slots_take_out(&v->slots, window->dirty[i].address / PAGE_BYTES);
     if (!before)
         forget_pages_locked(v, window->dirty, window->dirty_count);
     forget_pages_locked(v, window->gone, window->gone_count);
@@ -209,7 +141,7 @@ static void join_locked(struct tbd_page_versions *v, struct tbd_page_bases *base
     uint32_t group = window->number / TBD_PAGE_VERSIONS_GROUP;
 
     if (group != v->group)
-        forget_all_locked(v);
+        tbd_page_slots_forget_all(&v->slots);
     v->group = group;
     if (bases->versions)
         return exchange_locked(v, bases, window);
@@ -250,7 +182,7 @@ const uint8_t *tbd_page_bases_find(void *context, uint64_t address)
 
     if (first && !first->time && !first->order)
         return first->bytes;
-    return number ? bases->versions->pages[number - 1] : NULL;
+    return number ? bases->versions->slots.pages[number - 1] : NULL;
 }
 
 void tbd_page_bases_free(struct tbd_page_bases *bases)
@@ -260,7 +192,7 @@ void tbd_page_bases_free(struct tbd_page_bases *bases)
     if (v) {
         pthread_mutex_lock(&v->lock);
         for (size_t i = 0; i < bases->window->dirty_count; i++)
-            give_locked(v, bases->numbers[i]);
+            tbd_page_slots_give(&v->slots, bases->numbers[i]);
         pthread_mutex_unlock(&v->lock);
     }
     free(bases->numbers);

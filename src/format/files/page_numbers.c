@@ -78,6 +78,18 @@ bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint
     return at;
 }
 
+uint32_t tbd_page_numbers_take(struct tbd_page_numbers *table, uint64_t address)
+{
+    size_t slot = table->slots ? slot_of(table, address + 1) : 0;
+    uint32_t number = 0;
+
+    if (table->slots && table->keys[slot]) {
+        number = table->numbers[slot];
+        table->numbers[slot] = 0;
+    }
+    return number;
+}
+
 const uint32_t *tbd_page_numbers_find(const struct tbd_page_numbers *table, uint64_t address)
 {
     size_t slot = table->slots ? slot_of(table, address + 1) : 0;

@@ -16,6 +16,8 @@ struct tbd_page_numbers {
 uint32_t *tbd_page_numbers_at(struct tbd_page_numbers *table, uint64_t address);
 /* Sets or replaces the page's number.  False: no memory. */
 bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint32_t number);
+/* The page's number, which it has no more; 0: it had none.  Needs no memory. */
+uint32_t tbd_page_numbers_take(struct tbd_page_numbers *table, uint64_t address);
 /* NULL: none. */
 const uint32_t *tbd_page_numbers_find(const struct tbd_page_numbers *table, uint64_t address);
 /* Empties the table, and keeps its memory. */
