@@ -368,12 +368,17 @@ void tbd_own_run(struct tbd_thread *thread)
 
 /* ---- beginning and end ---- */
 
+/* The kernel asks this byte at each call of a thread whose dispatch is on.  So native play ends for all threads at once, those that wait
+ * in a call, too: a signal may have one of them run a handler of the program before it comes here again. */
+static uint8_t selector;
+
 static long dispatch(uint64_t mode)
 {
     bool is_on = mode != PR_SYS_DISPATCH_OFF;
 
     return tbd_sys6(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, mode, is_on ? TBD_ENGINE_BASE : 0,
-                    is_on ? TBD_DECODER_BASE - TBD_ENGINE_BASE : 0, 0, 0);
+                    is_on ? TBD_DECODER_BASE - TBD_ENGINE_BASE : 0,
+                    is_on ? tbd_sys_pointer(&selector) : 0, 0);
 }
 
 const char *tbd_own_check(void)
@@ -395,6 +400,7 @@ static void begin(void)
     tbd_written_leave_to(tbd_recording.ring.head->organizer_lock & FUTEX_TID_MASK);
     tbd_own_forget_blocks();
     tbd_cut_begin(tbd_own_window_tick_ns());
+    selector = SYSCALL_DISPATCH_FILTER_BLOCK;
     (void)dispatch(PR_SYS_DISPATCH_ON);
 }
 
@@ -456,6 +462,7 @@ void tbd_own_begin_thread(struct tbd_thread *thread)
 void tbd_own_end(void)
 {
     tbd_cut_end();
+    __atomic_store_n(&selector, SYSCALL_DISPATCH_FILTER_ALLOW, __ATOMIC_RELEASE);
     (void)dispatch(PR_SYS_DISPATCH_OFF);
     tbd_code_traps_remove_all();
     tbd_own_jumps_end();

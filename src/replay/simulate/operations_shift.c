@@ -115,6 +115,13 @@ static void solve_shift_flags(struct tbd_solver *s, const struct tbd_insn_op *op
     }
 }
 
+/* `n`: to the left. */
+static void solve_rotated(struct tbd_solver *s, const struct tbd_insn_op *op, unsigned n)
+{
+    tbd_solver_learn(s, op->d, rotated(s->slot[op->a], n, op->width));
+    tbd_solver_learn(s, op->a, rotated(s->slot[op->d], op->width - n % op->width, op->width));
+}
+
 void tbd_solve_shift(struct tbd_solver *s, const struct tbd_insn_op *op)
 {
     unsigned n;
@@ -126,11 +133,8 @@ void tbd_solve_shift(struct tbd_solver *s, const struct tbd_insn_op *op)
     case TBD_OP_SHL: solve_left(s, op, n); break;
     case TBD_OP_SHR:
     case TBD_OP_SAR: solve_right(s, op, n); break;
-    case TBD_OP_ROR: n = op->width - n % op->width; /* fall through */
-    case TBD_OP_ROL:
-        tbd_solver_learn(s, op->d, rotated(s->slot[op->a], n, op->width));
-        tbd_solver_learn(s, op->a, rotated(s->slot[op->d], op->width - n % op->width, op->width));
-        break;
+    case TBD_OP_ROR: solve_rotated(s, op, op->width - n % op->width); break;
+    case TBD_OP_ROL: solve_rotated(s, op, n); break;
     default: solve_shift_flags(s, op, n); break;
     }
 }
