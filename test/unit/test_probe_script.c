@@ -207,7 +207,7 @@ struct pair {
 
 static long counted = 77;
 
-__attribute__((noinline, noipa)) static int visit(const struct pair *pair, int8_t small)
+__attribute__((noinline, used)) static int visit(const struct pair *pair, int8_t small)
 {
     counted += small;
     return pair->first + small;

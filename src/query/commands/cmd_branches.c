@@ -32,7 +32,7 @@ static const char *take_words(const struct tbd_command_run *run, struct branches
         { "--function", .text = &asked->function },
         { "--tally", .names = names, .name_count = TBD_BRANCH_SCHEMES, .chosen = &asked->scheme,
           .wrong = "the tally is counts, xor, sum or product" },
-        { NULL }
+        { .name = NULL }
     };
     const char *wrong;
 

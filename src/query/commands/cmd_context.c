@@ -75,7 +75,7 @@ static const char *take_words(const struct tbd_command_run *run, struct asked *a
         { "--seconds", .text = &asked->seconds },
         { "--scheme", .names = names, .name_count = TBD_CALLING_SCHEMES, .chosen = &asked->scheme,
           .wrong = "the scheme is order, xor or sum" },
-        { NULL }
+        { .name = NULL }
     };
     const char *wrong;
 

@@ -62,8 +62,8 @@ ZydisRegister tbd_why_register_of_value(const struct tbd_data *data, uint64_t *b
     *bytes = data->in_register != 0 ? tbd_type_look(&data->type).bytes : most;
     if (*bytes == 0 || *bytes > most)
         *bytes = most;
-    return is_vector ? ZYDIS_REGISTER_ZMM0 + (int)(number - 1 - TBD_DATA_XMM0)
-                     : ZYDIS_REGISTER_RAX + (int)(number - 1);
+    return (ZydisRegister)(is_vector ? ZYDIS_REGISTER_ZMM0 + (number - 1 - TBD_DATA_XMM0)
+                                     : ZYDIS_REGISTER_RAX + (number - 1));
 }
 
 /* Where byte `at` of the part came from, and those after it that came with it. */
