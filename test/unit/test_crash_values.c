@@ -53,10 +53,11 @@ static int make(void **state)
 
     (void)state;
     bytes = areas + (TBD_CRASH_TABLES + 17) * (AREA + PAGE);
-    memory = calloc(1, bytes);
+    memory = aligned_alloc(PAGE, bytes); /* as the stream's memory is */
     if (!memory || !folder_make(folder, "values"))
         return -1;
     dir = tbd_dir_open(folder);
+    memset(memory, 0, bytes);
     *head() = (struct tbd_stream_head){ .magic = TBD_STREAM_MAGIC,
                                         .version = TBD_STREAM_VERSION,
                                         .defs_offset = defs,
