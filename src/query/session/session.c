@@ -6,6 +6,7 @@
  * trace's last position. */
 #include "query/session/session.h"
 #include "query/session/counted_trace.h"
+#include "query/session/last_position.h"
 #include "query/session/packed_trace.h"
 #include "query/session/part_trace.h"
 #include "query/session/position_text.h"
@@ -303,6 +304,18 @@ static uint64_t last_insn_of(const struct tbd_window *window, const struct tbd_c
     return !is_followed ? 0 : limit < last ? limit : last;
 }
 
+/* Without the window's events, unless these are there already. */
+static bool is_last_insn_known(struct tbd_session *session, uint32_t index,
+                               struct tbd_position *last)
+{
+    const struct tbd_window *window = NULL;
+
+    if (tbd_part_has(session->part, index) && !tbd_session_has_slice_at(session, index, last->time))
+        window = tbd_session_summaries(session, index);
+    return window != NULL && last->time + 1 == window->first_time + window->blocks &&
+           tbd_last_insn(session, window, &last->offset);
+}
+
 /* The state before the last instruction that ran (or was about to, when a signal ended the
  * program). */
 struct tbd_position tbd_session_last(struct tbd_session *session)
@@ -313,7 +326,7 @@ struct tbd_position tbd_session_last(struct tbd_session *session)
     struct tbd_cursor cursor;
     uint32_t index = tbd_trace_window_of(session->trace, last.time);
 
-    if (index == UINT32_MAX || tbd_session_slice_at(session, index, last.time, &window) != TBD_OK ||
+    if (index == UINT32_MAX || is_last_insn_known(session, index, &last) || tbd_session_slice_at(session, index, last.time, &window) != TBD_OK ||
         !tbd_cursor_seek(window, last.time, &cursor) || cursor.block->def.insn_count == 0)
         return last;
     last.offset = (uint32_t)last_insn_of(window, &cursor);

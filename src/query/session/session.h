@@ -235,6 +235,8 @@ TBD_MUST_CHECK enum tbd_status tbd_session_slice_at(struct tbd_session *session,
                                                     uint64_t time, const struct tbd_window **out);
 /* Is this slice in memory already? */
 bool tbd_session_has_slice_at(const struct tbd_session *session, uint32_t index, uint64_t time);
+/* The window's summaries, borrowed until the next call for another window; NULL: they cannot be read. */
+const struct tbd_window *tbd_session_summaries(struct tbd_session *session, uint32_t index);
 /* Does this say that files of the trace are damaged? */
 bool tbd_session_is_damage(enum tbd_status status);
 /* Does the status concern one window only?  Then others still answer. */

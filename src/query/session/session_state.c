@@ -108,17 +108,23 @@ static bool is_on_known_stack(const struct tbd_session *session, struct tbd_posi
            bytes <= moment->state.stack_bytes - (address - moment->state.stack_start);
 }
 
+const struct tbd_window *tbd_session_summaries(struct tbd_session *session, uint32_t index)
+{
+    if (session->summaries != NULL && session->summaries->index == index)
+        return session->summaries;
+    tbd_window_free(session->summaries);
+    session->summaries = NULL;
+    if (tbd_window_load_summaries(session->trace, index, &session->summaries, NULL) != TBD_OK)
+        session->summaries = NULL;
+    return session->summaries;
+}
+
 /* Memory that the window does not modify needs none of its events. */
 static bool read_untouched(struct tbd_session *session, uint32_t index,
                            struct tbd_position position, uint64_t address, void *out, size_t bytes)
 {
-    if (session->summaries == NULL || session->summaries->index != index) {
-        tbd_window_free(session->summaries);
-        session->summaries = NULL;
-        if (tbd_window_load_summaries(session->trace, index, &session->summaries, NULL) != TBD_OK)
-            return false;
-    }
-    return tbd_trace_read_untouched(session->trace, session->summaries, position, address, out,
+    return tbd_session_summaries(session, index) != NULL &&
+           tbd_trace_read_untouched(session->trace, session->summaries, position, address, out,
                                     bytes) == TBD_OK;
 }
 
