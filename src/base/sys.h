@@ -111,6 +111,17 @@ static inline void tbd_sys_populate(uint64_t start, uint64_t end)
     start &= ~(page - 1);
     tbd_sys_madvise(start, ((end + page - 1) & ~(page - 1)) - start, MADV_POPULATE_WRITE);
 }
+/* The pages that have these bytes of a mapped file, at another place as well, so that nothing is copied: the private mapping of anonymous memory
+ * would lose them.  False: both do not lie alike in their pages, or the kernel is older than Linux 5.13. */
+static inline bool tbd_sys_share_pages(uint64_t to, const void *bytes, uint64_t count)
+{
+    uint64_t page = 4096, from = tbd_sys_pointer(bytes), offset = from & (page - 1);
+    uint64_t length = (offset + count + page - 1) & ~(page - 1);
+
+    return (to & (page - 1)) == offset && tbd_sys6(__NR_mremap, from - offset, length, length,
+                                                   MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+                                                   to - offset, 0) == (long)(to - offset);
+}
 static inline long tbd_sys_pread(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
     return tbd_sys4(__NR_pread64, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes, offset);

@@ -35,8 +35,9 @@ void tbd_leaving_init(const struct tbd_leaving *wanted)
     leaving = wanted;
 }
 
-const char *tbd_decoder_load(struct tbd_decoder_api *api)
+const char *tbd_decoder_load(struct tbd_decoder_api *api, bool is_copied)
 {
+    (void)is_copied;
     memset(api, 0, sizeof(*api));
     return decoder_wrong;
 }
@@ -204,11 +205,11 @@ static void enter(enum tbd_mode_kind kind)
                (row->events == TBD_EVENTS_RINGS ? TBD_HOOKS_NONE : TBD_HOOKS_PLAY & row->hooks));
     expect(leaving == &leaving_parts && tbd_next_others == NULL);
     decoder_wrong = "there is no decoder";
-    expect(tbd_mode_start_code(&config) == decoder_wrong && patcher_callbacks == NULL);
+    expect(tbd_mode_start_code(&config, true) == decoder_wrong && patcher_callbacks == NULL);
     decoder_wrong = NULL;
-    expect(tbd_mode_start_code(&config) == NULL && patcher_callbacks == &callbacks);
+    expect(tbd_mode_start_code(&config, true) == NULL && patcher_callbacks == &callbacks);
     patcher_has_memory = false;
-    expect(strstr(tbd_mode_start_code(&config), "memory") != NULL);
+    expect(strstr(tbd_mode_start_code(&config, true), "memory") != NULL);
 }
 
 static void enter_twice(enum tbd_mode_kind kind)

@@ -30,7 +30,7 @@ struct tbd_boot {
     uint64_t library; /* an address inside libtbd.so */
     uint64_t rseq;    /* address of the thread's registered rseq area, 0 = none */
     uint32_t rseq_bytes;
-    uint32_t reserved;
+    uint32_t is_copied; /* the engine's image is in memory of its own, not in pages of a file */
     /* address of __rseq_size, by which the C library says that it has registered one; 0 = none */
     uint64_t rseq_size;
     /* NULL: the program begins.  Otherwise `regs`, argc and argv are not used. */

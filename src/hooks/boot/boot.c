@@ -41,6 +41,7 @@
 #include "hooks/memory/shared.h"
 #include "hooks/own/own.h"
 #include "hooks/own/own_cut.h"
+#include "hooks/own/own_known.h"
 #include "hooks/probes/triggers.h"
 #include "hooks/probes/arm.h"
 #include "hooks/stream/crash_ring.h"
@@ -327,10 +328,10 @@ static void set_registers(struct tbd_thread *thread, const struct tbd_boot *boot
     regs->thread = thread->tid;
 }
 
-static bool start_code(const struct tbd_thread *thread)
+static bool start_code(const struct tbd_thread *thread, bool is_copied)
 {
     struct tbd_codegen_config config = tbd_begin_codegen();
-    const char *wrong = tbd_mode_start_code(&config);
+    const char *wrong = tbd_mode_start_code(&config, is_copied);
 
     if (wrong)
         tbd_say("%s: the program runs untraced", wrong);
@@ -467,12 +468,13 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     }
     if (!tbd_begin_environment(boot->envp))
         return NULL;
+    tbd_own_known_begin(tbd_runtime.environment);
     tell_calls();
     if (!tbd_begin_stream())
         return NULL;
     if (tbd_runtime.options.contexts && !begin_contexts())
         return NULL;
-    if (start_code(thread))
+    if (start_code(thread, boot->is_copied || boot->takeover))
         return tbd_begin_recording() ? thread : NULL;
     tbd_begin_nothing();
     return NULL;

@@ -84,18 +84,29 @@ static int segment_prot(const Elf64_Phdr *segment)
            (segment->p_flags & PF_X ? 4 : 0);
 }
 
+static bool is_copied; /* some of the engine is no pages of the library's file */
+
 static bool map_segment(const Elf64_Phdr *segment)
 {
-    uint64_t start = segment->p_vaddr & ~(TBD_PAGE_SIZE - 1);
+    uint64_t start = segment->p_vaddr & ~(TBD_PAGE_SIZE - 1), zeros;
     uint64_t end = (segment->p_vaddr + segment->p_memsz + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+    const uint8_t *bytes = tbd_engine_image + segment->p_offset;
     long result = tbd_sys_mmap(start, end - start, TBD_PROT_RW,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
     if (result != (long)start)
         return false;
-    tbd_sys_populate(segment->p_vaddr, segment->p_vaddr + segment->p_filesz);
-    memcpy((uint8_t *)segment->p_vaddr, tbd_engine_image + segment->p_offset, segment->p_filesz);
-    return !tbd_sys_failed(tbd_sys_mprotect(start, end - start, segment_prot(segment)));
+    if (!tbd_sys_share_pages(segment->p_vaddr, bytes, segment->p_filesz)) {
+        is_copied = true;
+        tbd_sys_populate(segment->p_vaddr, segment->p_vaddr + segment->p_filesz);
+        memcpy((uint8_t *)segment->p_vaddr, bytes, segment->p_filesz);
+    }
+    if (tbd_sys_failed(tbd_sys_mprotect(start, end - start, segment_prot(segment))))
+        return false;
+    zeros = segment->p_vaddr + segment->p_filesz;
+    if (segment->p_flags & PF_W) /* the file goes on where variables begin that are zero */
+        memset((uint8_t *)zeros, 0, -zeros & (TBD_PAGE_SIZE - 1));
+    return true;
 }
 
 static bool map_engine(const Elf64_Ehdr *header)
@@ -182,6 +193,7 @@ void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_b
         boot.rseq_bytes = __rseq_size;
         boot.rseq_size = (uint64_t)(uintptr_t)&__rseq_size;
     }
+    boot.is_copied = is_copied;
     if (!((tbd_boot_function)mark[1])(&boot))
         tbd_sys_munmap(TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
 }

@@ -103,10 +103,10 @@ const struct tbd_mode *tbd_mode(void)
     return entered;
 }
 
-const char *tbd_mode_start_code(const struct tbd_codegen_config *config)
+const char *tbd_mode_start_code(const struct tbd_codegen_config *config, bool is_copied)
 {
     struct tbd_decoder_api decoder;
-    const char *wrong = tbd_decoder_load(&decoder);
+    const char *wrong = tbd_decoder_load(&decoder, is_copied);
 
     if (wrong)
         return wrong;

@@ -69,9 +69,9 @@ void tbd_mode_enter(enum tbd_mode_kind kind, uint64_t hooks, const struct tbd_mo
 /* The row of the mode that was entered. */
 const struct tbd_mode *tbd_mode(void);
 
-/* Prepares translated code.  Returns NULL on success, else why the program's code cannot be
+/* Prepares translated code; `is_copied` as in hooks/instructions/decoder.h.  Returns NULL on success, else why the program's code cannot be
  * entered: one clause. */
-const char *tbd_mode_start_code(const struct tbd_codegen_config *config);
+const char *tbd_mode_start_code(const struct tbd_codegen_config *config, bool is_copied);
 
 #pragma GCC visibility pop
 

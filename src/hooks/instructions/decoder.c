@@ -57,7 +57,7 @@ static uint64_t import_address(const char *name)
     return 0;
 }
 
-static const char *map_segments(const Elf64_Ehdr *header)
+static const char *map_segments(const Elf64_Ehdr *header, bool is_copied)
 {
     const Elf64_Phdr *segments = (const Elf64_Phdr *)(tbd_decoder_image + header->e_phoff);
 
@@ -71,6 +71,9 @@ static const char *map_segments(const Elf64_Ehdr *header)
         if (tbd_sys_mmap(start, end - start, TBD_PROT_RW,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)start)
             return "the decoder library's place is taken";
+        if (!is_copied && !(s->p_flags & PF_W) &&
+            tbd_sys_share_pages(loaded(s->p_vaddr), tbd_decoder_image + s->p_offset, s->p_filesz))
+            continue;
         tbd_sys_populate(loaded(s->p_vaddr), loaded(s->p_vaddr) + s->p_filesz);
         memcpy((void *)loaded(s->p_vaddr), tbd_decoder_image + s->p_offset, s->p_filesz);
     }
@@ -168,11 +171,11 @@ static uint64_t find_export(const struct dynamic *dynamic, const char *name)
     return 0;
 }
 
-const char *tbd_decoder_load(struct tbd_decoder_api *api)
+const char *tbd_decoder_load(struct tbd_decoder_api *api, bool is_copied)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)tbd_decoder_image;
     struct dynamic dynamic;
-    const char *wrong = map_segments(header);
+    const char *wrong = map_segments(header, is_copied);
 
     if (wrong)
         return wrong;

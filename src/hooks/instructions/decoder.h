@@ -10,7 +10,8 @@
 #include "base/status.h"
 #include "patcher/patcher.h"
 
-/* Returns NULL on success, otherwise a text that says what is wrong. */
-TBD_MUST_CHECK const char *tbd_decoder_load(struct tbd_decoder_api *api);
+/* Returns NULL on success, otherwise a text that says what is wrong.  `is_copied`: the engine's image is in memory of its own; else the decoder's
+ * constants and code are pages of its file. */
+TBD_MUST_CHECK const char *tbd_decoder_load(struct tbd_decoder_api *api, bool is_copied);
 
 #endif

@@ -31,6 +31,7 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/written_pages.h"
 #include "hooks/own/own_finds.h"
+#include "hooks/own/own_known.h"
 #include "patcher/decode.h"
 
 #define BEFORE 192u /* bytes before a find where decoding begins */
@@ -42,8 +43,8 @@
 #define AFTER  192u /* bytes after a find that are decoded, too */
 #define CHUNK  4096u
 
-#define SHORT_JUMP 2u   /* bytes */
-#define MOST_FOUND 512u /* traps that are written at once */
+#define SHORT_JUMP 2u              /* bytes */
+#define MOST_FOUND TBD_KNOWN_SITES /* traps that are written at once */
 #define MUCH_DATA                                                                                  \
     200u /* finds in data: all that a file has may be mapped with its code, and some of it looks like code */
 
@@ -354,10 +355,12 @@ static bool is_vsyscall(const uint8_t *at)
 /* Instructions of one mapping, by address, that get a trap: for each change of its protection the kernel goes through its pages. */
 static uint64_t found[MOST_FOUND];
 static size_t found_count;
-static size_t data_count; /* finds in data */
+static size_t data_count;    /* finds in data */
+static size_t written_count; /* of those of this mapping */
 
 static void write_found(void)
 {
+    written_count += found_count;
     if (!tbd_code_traps_set_all(found, found_count))
         tbd_own_translate_soon("its code cannot be changed");
     found_count = 0;
@@ -441,15 +444,49 @@ static void look_at_region(void *region)
     }
 }
 
-static void set_traps(const struct tbd_msg_region *map)
-{
-    struct tbd_msg_region region = *map;
+/* ---- what is known of it already ---- */
 
-    data_count = 0;
-    tbd_processor_decode(look_at_region, &region);
+/* Is there such an instruction at each of these places?  Else nobody believes the rest. */
+static void look_at_known(void *context)
+{
+    bool *are_right = context;
+
+    for (size_t i = 0; i < found_count; i++) {
+        uint8_t code[TBD_INSN_MAX_BYTES];
+        size_t bytes = tbd_copy_prefix_from_program(code, found[i], sizeof(code));
+        struct tbd_insn insn;
+
+        *are_right &= tbd_decode(&insn, found[i], code, bytes) && tbd_own_must_stop(&insn);
+    }
+}
+
+static bool take_known(const struct tbd_known_key *key, const struct tbd_mapped_region *region)
+{
+    size_t count = tbd_own_known_get(key, region, found);
+    bool are_right = count <= MOST_FOUND;
+
+    found_count = are_right ? count : 0;
+    tbd_processor_decode(look_at_known, &are_right);
+    found_count = are_right ? count : 0;
+    return are_right;
+}
+
+static void set_traps(const struct tbd_mapped_region *region)
+{
+    struct tbd_msg_region map = region->map;
+    bool was_due = tbd_own_translate_is_due();
+    struct tbd_known_key key;
+    bool is_kept = tbd_own_known_describe(&key, region);
+
+    if (!is_kept || !take_known(&key, region)) {
+        data_count = written_count = 0;
+        tbd_processor_decode(look_at_region, &map);
+        if (data_count > MUCH_DATA)
+            tbd_own_translate_soon("it maps data with its code, which cannot be told from it");
+        if (is_kept && !was_due && !tbd_own_translate_is_due() && !written_count)
+            tbd_own_known_put(&key, region, found, found_count);
+    }
     write_found();
-    if (data_count > MUCH_DATA)
-        tbd_own_translate_soon("it maps data with its code, which cannot be told from it");
 }
 
 void tbd_own_leave_changing_file(void)
@@ -474,7 +511,7 @@ void tbd_own_look(uint64_t start, uint64_t end, bool is_new)
         if (map->prot & PROT_WRITE || !map->inode)
             tbd_own_translate_soon("it makes code, which native play cannot follow");
         else
-            set_traps(map);
+            set_traps(&regions->table[i]);
     }
     tbd_written_follow(start, end, is_new);
 }

@@ -51,7 +51,7 @@ static bool load_decoder(void)
 {
     struct tbd_decoder_api api;
 
-    if (tbd_decoder_load(&api))
+    if (tbd_decoder_load(&api, true))
         return false;
     tbd_decode_set_api(&api);
     tbd_decode_init();

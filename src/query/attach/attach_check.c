@@ -115,6 +115,9 @@ static bool check_program(pid_t pid, struct tbd_query_error *error)
 
 static const struct tbd_attach_range everywhere = { 0, UINT64_MAX };
 
+/* The engine's pages are those of the library's file, mapped once more (hooks/boot/loader.c); the kernel puts libraries above it. */
+static const struct tbd_attach_range above_engine = { TBD_ENGINE_END, UINT64_MAX };
+
 /* From the first to the last of the mappings that touch `within` and whose line has `name` in it. */
 static bool find_mappings(pid_t pid, const struct tbd_attach_range *within, const char *name,
                           struct tbd_attach_range *out)
@@ -148,7 +151,7 @@ bool tbd_attach_find_vdso(pid_t pid, struct tbd_attach_range *out)
 
 bool tbd_attach_find_library(pid_t pid, struct tbd_attach_range *out)
 {
-    return find_mappings(pid, &everywhere, "/libtbd.so", out);
+    return find_mappings(pid, &above_engine, "/libtbd.so", out);
 }
 
 bool tbd_attach_has_engine(pid_t pid)

@@ -122,7 +122,7 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     if (!tbd_stub_catch_faults())
         return "signal handlers cannot be installed";
     tbd_mode_enter(TBD_MODE_REPLAY, TBD_HOOKS_NONE, &parts); /* each window sets its hooks */
-    why = tbd_mode_start_code(&config);
+    why = tbd_mode_start_code(&config, false);
     if (why)
         return why;
     /* Here, while the kernel may still be asked: nearly all of it is written, even for a short window. */

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What native play has found in the code of files is kept in the user's cache: the next process uses it, and nothing that lies there
+changes what a program does or what a replay finds."""
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+import tbdtest
+
+MASK = (1 << 64) - 1
+HEAD = 13  # words before the places: magic, sum, the key's ten, and their number
+COUNT, PLACES = 12, 13
+
+
+def hash64(data):
+    """src/base/hash.h."""
+    def mix(h):
+        h ^= h >> 32
+        h = h * 0xd6e8feb86659fd93 & MASK
+        return h ^ h >> 32
+    h = 0x9e3779b97f4a7c15 ^ len(data)
+    for (word,) in struct.iter_unpack("<Q", data):
+        h = mix(h ^ word) * 0x9fb21c651e98df25 & MASK
+    return mix(h)
+
+
+def kept(cache):
+    folder = os.path.join(cache, "tbd", "code")
+    return {name: os.path.join(folder, name) for name in sorted(os.listdir(folder))} if os.path.isdir(folder) else {}
+
+
+def words_of(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    return list(struct.unpack(f"<{len(data) // 8}Q", data))
+
+
+def write_words(path, words):
+    """With the sum that they have."""
+    words[1] = hash64(struct.pack(f"<{len(words) - 2}Q", *words[2:]))
+    with open(path, "wb") as f:
+        f.write(struct.pack(f"<{len(words)}Q", *words))
+
+
+def record(folder, name, env):
+    """A run of a program that reads the clock and uses the C library; how many finds had to be decided."""
+    tbdtest.need("sort")
+    argv = ["sort", "-R", "--random-source=/etc/passwd", "/etc/passwd"]
+    expected = tbdtest.run(argv)
+    root = os.path.join(folder, name)
+    # the log would be among what the program prints to stderr, which is not compared
+    result, trace = tbdtest.record(argv, root, "mode=native,count=now,log=debug", env=env)
+    if b"runs translated" in result.err and b"native play needs" in result.err:
+        raise tbdtest.Skip(result.err.decode()[:200])
+    assert (result.out, result.code) == (expected.out, expected.code), (result.code, result.err[-500:])
+    trace.verify()
+    shutil.rmtree(root)
+    return len(re.findall(rb" for, \d+ against", result.err))
+
+
+def filled(folder):
+    """A cache with what the program needs, and its environment."""
+    cache = os.path.join(folder, "cache")
+    env = {"XDG_CACHE_HOME": cache}
+    first = record(folder, "first", env)
+    if not kept(cache):
+        raise tbdtest.Skip("the C library has just been installed")
+    return cache, env, first
+
+
+def test_what_was_found_is_used_again(folder):
+    cache, env, first = filled(folder)
+    files = {name: words_of(path) for name, path in kept(cache).items()}
+    assert first > 100 and record(folder, "second", env) < first / 10, first
+    assert files == {name: words_of(path) for name, path in kept(cache).items()}
+    for name, words in files.items():
+        info = os.stat(kept(cache)[name])
+        assert info.st_mode & 0o777 == 0o600 and len(words) == PLACES + words[COUNT], name
+        assert words[1] == hash64(struct.pack(f"<{len(words) - 2}Q", *words[2:])), name
+
+
+def test_a_file_that_is_not_right_is_made_again(folder):
+    cache, env, first = filled(folder)
+    right = {name: words_of(path) for name, path in kept(cache).items()}
+
+    def torn(path, words):
+        with open(path, "wb") as f:
+            f.write(struct.pack("<8Q", *words[:8])[:61])
+
+    def wrong_sum(path, words):
+        with open(path, "wb") as f:
+            f.write(struct.pack(f"<{len(words)}Q", *words[:2], words[2] ^ 1, *words[3:]))
+
+    def other_engine(path, words):
+        write_words(path, [*words[:2], words[2] ^ 1, *words[3:]])
+
+    def no_instructions(path, words):
+        write_words(path, [*words[:COUNT], 3, 0x10, 0x20, 0x31])
+
+    def outside(path, words):
+        write_words(path, [*words[:COUNT], 1, words[11] + 4096])
+
+    def far_too_many(path, words):
+        write_words(path, [*words[:COUNT], MASK // 8, *words[PLACES:]])
+
+    def not_ordered(path, words):
+        write_words(path, [*words[:COUNT], 2, 0x5000, 0x4000])
+
+    for damage in (torn, wrong_sum, other_engine, no_instructions, outside, far_too_many, not_ordered):
+        for name, path in kept(cache).items():
+            damage(path, list(right[name]))
+        assert record(folder, damage.__name__, env) == first, damage.__name__
+        assert {name: words_of(path) for name, path in kept(cache).items()} == right, damage.__name__
+
+
+def test_what_others_may_change_is_not_used(folder):
+    cache, env, first = filled(folder)
+    for path in kept(cache).values():
+        os.chmod(path, 0o666)
+    assert record(folder, "files", env) == first
+    for path in kept(cache).values():
+        os.unlink(path)
+        os.mkfifo(path)
+    assert record(folder, "fifos", env) == first  # it does not wait
+    elsewhere = os.path.join(folder, "elsewhere")
+    for path in kept(cache).values():
+        shutil.copy(path, elsewhere)
+        os.unlink(path)
+        os.symlink(elsewhere, path)
+    assert record(folder, "links", env) == first
+    assert not any(os.path.islink(path) for path in kept(cache).values())
+    if os.geteuid() == 0:
+        for path in kept(cache).values():
+            os.chown(path, 65534, 65534)
+        assert record(folder, "owner", env) == first
+    names = set(kept(cache))
+    for path in kept(cache).values():
+        os.unlink(path)
+    os.chmod(os.path.join(cache, "tbd", "code"), 0o777)
+    assert record(folder, "folder", env) == first and names and not kept(cache)
+
+
+def test_where_nothing_can_be_kept_programs_run_as_before(folder):
+    refused = os.path.join(folder, "file")
+    with open(refused, "w", encoding="ascii") as f:
+        f.write("no folder\n")
+    for name, cache in (("nowhere", "/proc/nowhere"), ("no_folder", refused), ("relative", "cache"), ("long", "/" + 100 * "long/names/")):
+        assert record(folder, name, {"XDG_CACHE_HOME": cache, "HOME": "/proc"}) > 100, name
+    assert record(folder, "dir", {"XDG_CACHE_HOME": "/sys"}) > 100
+
+
+def test_a_file_that_changes_is_looked_through_again(folder):
+    """A copy of the C library with other times: nothing is known of it, and nothing is kept while it is new."""
+    tbdtest.need("cc")
+    cache = os.path.join(folder, "cache")
+    source, program = os.path.join(folder, "a.c"), os.path.join(folder, "a")
+    with open(source, "w", encoding="ascii") as f:
+        f.write("int main(void) { return 0; }\n" + "__asm__(\".rept 9000\\n lea 8(%rax), %rax\\n ret\\n .p2align 4\\n .endr\\n rdtsc\\n ret\");\n")
+    subprocess.run(["cc", "-o", program, source], check=True)
+    result, trace = tbdtest.record([program], os.path.join(folder, "traces"), "mode=native,count=now", env={"XDG_CACHE_HOME": cache})
+    tbdtest.need_native_play(result)
+    assert result.code == 0
+    trace.verify()
+    assert str(os.stat(program).st_ino) not in {str(words_of(path)[4]) for path in kept(cache).values()}
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
