@@ -2,7 +2,7 @@
 /* changed_files.c - see changed_files.h
  *
  * Without a mapping that could show the change, nothing is asked.  Else each call that may change a file
- * costs one statx() more, and the mappings are looked through only when the file is another one than
+ * costs one statx() more (a socket or pipe has no file that is mapped, which costs less to see), and the mappings are looked through only when the file is another one than
  * last time, or mappings have changed.  The file's times are not asked for: the kernel gives a file
  * whose times were asked for finer ones at the next write, which costs more than the write. */
 #include "hooks/calls/changed_files.h"
@@ -62,6 +62,17 @@ static bool may_change(const struct tbd_sys_call *sys, const struct tbd_sys_row 
     return true;
 }
 
+/* Sockets, pipes and terminals have no position, and no mappings; to ask for it takes a fifth of a statx(). */
+static bool has_no_position(uint64_t descriptor)
+{
+    return tbd_sys3(__NR_lseek, descriptor, 0, SEEK_CUR) == -ESPIPE;
+}
+
+static bool describe_descriptor(struct file *file, uint64_t descriptor)
+{
+    return !has_no_position(descriptor) && describe(file, descriptor, tbd_sys_pointer(""));
+}
+
 static bool find_file(struct file *file, const struct tbd_sys_call *sys)
 {
     const struct tbd_sys_row *row = tbd_sys_row(sys->number);
@@ -73,7 +84,7 @@ static bool find_file(struct file *file, const struct tbd_sys_call *sys)
         return describe(file, (uint64_t)(int64_t)AT_FDCWD, sys->args[0]);
     if (opens)
         return describe(file, sys->args[0], sys->args[1]);
-    return describe(file, sys->args[row->args[2].show == TBD_SHOW_FD ? 2 : 0], tbd_sys_pointer(""));
+    return describe_descriptor(file, sys->args[row->args[2].show == TBD_SHOW_FD ? 2 : 0]);
 }
 
 static bool is_private_view(const struct tbd_msg_region *map)

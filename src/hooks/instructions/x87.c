@@ -120,9 +120,9 @@ static void set(const uint64_t *operand)
 
     tbd_xsave(image, XCR0_X87);
     memcpy(&before, image + TBD_VECTOR_X87_RIP, sizeof(before));
-    if (!before)
+    if (!before && !tbd_x87_is_exact())
         set_half();
-    if (!before)
+    if (!before) /* else no instruction has run since the state was the initial one */
         return;
     if (is_ours(before))
         rip = settled_pc(before, &opcode);
