@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What native play has found in the code of files is kept in the user's cache: the next process uses it, and nothing that lies there
+"""What native play has found in the code of files is kept beside the traces: the next process uses it, and nothing that lies there
 changes what a program does or what a replay finds."""
 import os
 import re
@@ -27,8 +27,8 @@ def hash64(data):
     return mix(h)
 
 
-def kept(cache):
-    folder = os.path.join(cache, "tbd", "code")
+def kept(root):
+    folder = os.path.join(root, ".code")
     return {name: os.path.join(folder, name) for name in sorted(os.listdir(folder))} if os.path.isdir(folder) else {}
 
 
@@ -45,46 +45,43 @@ def write_words(path, words):
         f.write(struct.pack(f"<{len(words)}Q", *words))
 
 
-def record(folder, name, env):
+def record(root, env=None):
     """A run of a program that reads the clock and uses the C library; how many finds had to be decided."""
     tbdtest.need("sort")
     argv = ["sort", "-R", "--random-source=/etc/passwd", "/etc/passwd"]
     expected = tbdtest.run(argv)
-    root = os.path.join(folder, name)
     # the log would be among what the program prints to stderr, which is not compared
     result, trace = tbdtest.record(argv, root, "mode=native,count=now,log=debug", env=env)
     if b"runs translated" in result.err and b"native play needs" in result.err:
         raise tbdtest.Skip(result.err.decode()[:200])
     assert (result.out, result.code) == (expected.out, expected.code), (result.code, result.err[-500:])
     trace.verify()
-    shutil.rmtree(root)
     return len(re.findall(rb" for, \d+ against", result.err))
 
 
 def filled(folder):
-    """A cache with what the program needs, and its environment."""
-    cache = os.path.join(folder, "cache")
-    env = {"XDG_CACHE_HOME": cache}
-    first = record(folder, "first", env)
-    if not kept(cache):
+    """A folder of traces with what the program needs, and how much had to be decided for it."""
+    root = os.path.join(folder, "traces")
+    first = record(root)
+    if not kept(root):
         raise tbdtest.Skip("the C library has just been installed")
-    return cache, env, first
+    return root, first
 
 
 def test_what_was_found_is_used_again(folder):
-    cache, env, first = filled(folder)
-    files = {name: words_of(path) for name, path in kept(cache).items()}
-    assert first > 100 and record(folder, "second", env) < first / 10, first
-    assert files == {name: words_of(path) for name, path in kept(cache).items()}
+    root, first = filled(folder)
+    files = {name: words_of(path) for name, path in kept(root).items()}
+    assert first > 100 and record(root) < first / 10, first
+    assert files == {name: words_of(path) for name, path in kept(root).items()}
     for name, words in files.items():
-        info = os.stat(kept(cache)[name])
+        info = os.stat(kept(root)[name])
         assert info.st_mode & 0o777 == 0o600 and len(words) == PLACES + words[COUNT], name
         assert words[1] == hash64(struct.pack(f"<{len(words) - 2}Q", *words[2:])), name
 
 
 def test_a_file_that_is_not_right_is_made_again(folder):
-    cache, env, first = filled(folder)
-    right = {name: words_of(path) for name, path in kept(cache).items()}
+    root, first = filled(folder)
+    right = {name: words_of(path) for name, path in kept(root).items()}
 
     def torn(path, words):
         with open(path, "wb") as f:
@@ -110,61 +107,70 @@ def test_a_file_that_is_not_right_is_made_again(folder):
         write_words(path, [*words[:COUNT], 2, 0x5000, 0x4000])
 
     for damage in (torn, wrong_sum, other_engine, no_instructions, outside, far_too_many, not_ordered):
-        for name, path in kept(cache).items():
+        for name, path in kept(root).items():
             damage(path, list(right[name]))
-        assert record(folder, damage.__name__, env) == first, damage.__name__
-        assert {name: words_of(path) for name, path in kept(cache).items()} == right, damage.__name__
+        assert record(root) == first, damage.__name__
+        assert {name: words_of(path) for name, path in kept(root).items()} == right, damage.__name__
 
 
 def test_what_others_may_change_is_not_used(folder):
-    cache, env, first = filled(folder)
-    for path in kept(cache).values():
+    root, first = filled(folder)
+    for path in kept(root).values():
         os.chmod(path, 0o666)
-    assert record(folder, "files", env) == first
-    for path in kept(cache).values():
+    assert record(root) == first
+    for path in kept(root).values():
         os.unlink(path)
         os.mkfifo(path)
-    assert record(folder, "fifos", env) == first  # it does not wait
+    assert record(root) == first  # it does not wait
     elsewhere = os.path.join(folder, "elsewhere")
-    for path in kept(cache).values():
+    for path in kept(root).values():
         shutil.copy(path, elsewhere)
         os.unlink(path)
         os.symlink(elsewhere, path)
-    assert record(folder, "links", env) == first
-    assert not any(os.path.islink(path) for path in kept(cache).values())
+    assert record(root) == first
+    assert not any(os.path.islink(path) for path in kept(root).values())
     if os.geteuid() == 0:
-        for path in kept(cache).values():
+        for path in kept(root).values():
             os.chown(path, 65534, 65534)
-        assert record(folder, "owner", env) == first
-    names = set(kept(cache))
-    for path in kept(cache).values():
+        assert record(root) == first
+    names = set(kept(root))
+    for path in kept(root).values():
         os.unlink(path)
-    os.chmod(os.path.join(cache, "tbd", "code"), 0o777)
-    assert record(folder, "folder", env) == first and names and not kept(cache)
+    os.chmod(os.path.join(root, ".code"), 0o777)
+    assert record(root) == first and names and not kept(root)
 
 
 def test_where_nothing_can_be_kept_programs_run_as_before(folder):
-    refused = os.path.join(folder, "file")
-    with open(refused, "w", encoding="ascii") as f:
-        f.write("no folder\n")
-    for name, cache in (("nowhere", "/proc/nowhere"), ("no_folder", refused), ("relative", "cache"), ("long", "/" + 100 * "long/names/")):
-        assert record(folder, name, {"XDG_CACHE_HOME": cache, "HOME": "/proc"}) > 100, name
-    assert record(folder, "dir", {"XDG_CACHE_HOME": "/sys"}) > 100
+    for name, place in (("file", lambda path: open(path, "w", encoding="ascii").close()), ("link", lambda path: os.symlink("/sys", path)),
+                        ("fifo", os.mkfifo)):
+        root = os.path.join(folder, name)
+        os.mkdir(root, 0o700)
+        place(os.path.join(root, ".code"))
+        assert record(root) > 100 and record(root) > 100, name
+    assert record(os.path.join(folder, *(4 * ["long" * 50]))) > 100
+
+
+def test_nothing_is_kept_in_a_program_s_home(folder):
+    home, cache = os.path.join(folder, "home"), os.path.join(folder, "cache")
+    os.mkdir(home)
+    os.mkdir(cache)
+    record(os.path.join(folder, "traces"), {"HOME": home, "XDG_CACHE_HOME": cache})
+    assert not os.listdir(home) and not os.listdir(cache), (os.listdir(home), os.listdir(cache))
 
 
 def test_a_file_that_changes_is_looked_through_again(folder):
     """A copy of the C library with other times: nothing is known of it, and nothing is kept while it is new."""
     tbdtest.need("cc")
-    cache = os.path.join(folder, "cache")
+    root = os.path.join(folder, "traces")
     source, program = os.path.join(folder, "a.c"), os.path.join(folder, "a")
     with open(source, "w", encoding="ascii") as f:
         f.write("int main(void) { return 0; }\n" + "__asm__(\".rept 9000\\n lea 8(%rax), %rax\\n ret\\n .p2align 4\\n .endr\\n rdtsc\\n ret\");\n")
     subprocess.run(["cc", "-o", program, source], check=True)
-    result, trace = tbdtest.record([program], os.path.join(folder, "traces"), "mode=native,count=now", env={"XDG_CACHE_HOME": cache})
+    result, trace = tbdtest.record([program], root, "mode=native,count=now")
     tbdtest.need_native_play(result)
     assert result.code == 0
     trace.verify()
-    assert str(os.stat(program).st_ino) not in {str(words_of(path)[4]) for path in kept(cache).values()}
+    assert str(os.stat(program).st_ino) not in {str(words_of(path)[4]) for path in kept(root).values()}
 
 
 if __name__ == "__main__":

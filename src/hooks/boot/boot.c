@@ -468,7 +468,7 @@ static struct tbd_thread *prepare(const struct tbd_boot *boot)
     }
     if (!tbd_begin_environment(boot->envp))
         return NULL;
-    tbd_own_known_begin(tbd_runtime.environment);
+    tbd_own_known_begin(tbd_runtime.options.dir, tbd_runtime.environment);
     tell_calls();
     if (!tbd_begin_stream())
         return NULL;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* own_known.c - see own_known.h
  *
- * A file for each mapping, `$XDG_CACHE_HOME/tbd/code/NNN`: its key, and the places relative to its start.  There are SLOTS names, so the folder
- * stays small; of two mappings with one name the last one is kept.
+ * A file for each mapping, `.code/NNN` in the folder of all traces: its key, and the places relative to its start.  There are SLOTS names, so the
+ * folder stays small; of two mappings with one name the last one is kept.  It is not in the user's cache: a program whose home is empty, or whose
+ * cache is looked at, would find it there.
  *
  * OWN_KNOWN-1  A file is used only if it belongs to the user, nobody else may change it, its sum is right and its key is the mapping's. (not
  *     checked: read_kept() does)
@@ -29,6 +30,8 @@
 #define LEAST_BYTES                                                                                \
     (64u << 10)            /* of code: less is looked through in less time than the cache takes */
 #define SETTLED        60u /* seconds since the file's last change */
+#define NAME           ".code"
+#define MOST_ROOT      480u
 #define FOLDER_BYTES   512u
 #define PATH_BYTES     (FOLDER_BYTES + 32u)
 #define OTHERS_WRITE   022u
@@ -87,22 +90,26 @@ static const char *value_of(const char *variable, const char *name)
     return !*name && *variable == '=' ? variable + 1 : NULL;
 }
 
-void tbd_own_known_begin(char *const *environment)
+void tbd_own_known_begin(const char *root, char *const *environment)
 {
-    const char *cache = NULL, *home = NULL;
+    const char *data = "", *home = "";
 
     for (; *environment; environment++) {
-        const char *of_cache = value_of(*environment, "XDG_CACHE_HOME");
+        const char *of_data = value_of(*environment, "XDG_DATA_HOME");
         const char *of_home = value_of(*environment, "HOME");
 
-        cache = of_cache ? of_cache : cache;
+        data = of_data ? of_data : data;
         home = of_home ? of_home : home;
     }
     folder[0] = '\0';
-    if (cache && cache[0] == '/' && strlen(cache) < FOLDER_BYTES - 32)
-        tbd_fmt(folder, sizeof(folder), "%s/tbd/code/", cache);
-    else if (home && home[0] == '/' && strlen(home) < FOLDER_BYTES - 32)
-        tbd_fmt(folder, sizeof(folder), "%s/.cache/tbd/code/", home);
+    if (strlen(root) >= MOST_ROOT || strlen(data) >= MOST_ROOT || strlen(home) >= MOST_ROOT)
+        return;
+    if (*root == '/')
+        tbd_fmt(folder, sizeof(folder), "%s/" NAME "/", root);
+    else if (!*root && *data == '/')
+        tbd_fmt(folder, sizeof(folder), "%s/tbd/" NAME "/", data);
+    else if (!*root && !*data && *home == '/')
+        tbd_fmt(folder, sizeof(folder), "%s/.local/share/tbd/" NAME "/", home);
 }
 
 static void make_folders(void)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* own_known.h - what was found in the code of a file is kept for the next process that maps it
  *
- * To look for instructions that must stop takes most of a start (own_sites.c).  What was found in a mapping of a file is kept in the user's
- * cache, and used for the same mapping of the same file.
+ * To look for instructions that must stop takes most of a start (own_sites.c).  What was found in a mapping of a file is kept beside the
+ * traces, and used for the same mapping of the same file.
  *
  * Contexts: BOOT, APP. */
 #ifndef TBD_HOOKS_OWN_KNOWN_H
@@ -24,8 +24,8 @@ struct tbd_known_key {
     uint64_t offset, bytes;           /* the mapping */
 };
 
-/* The folder that the environment names; without one nothing is kept. */
-void tbd_own_known_begin(char *const *environment);
+/* `root`: the folder in which traces are made; "": as the environment says (tbd_trace_root()).  Without one nothing is kept. */
+void tbd_own_known_begin(const char *root, char *const *environment);
 
 /* False: nothing may be known of it, or kept.  So it is with what is small, with files that have just changed, and with mappings that have
  * pages that are not the file's. */
