@@ -326,7 +326,8 @@ struct tbd_position tbd_session_last(struct tbd_session *session)
     struct tbd_cursor cursor;
     uint32_t index = tbd_trace_window_of(session->trace, last.time);
 
-    if (index == UINT32_MAX || is_last_insn_known(session, index, &last) || tbd_session_slice_at(session, index, last.time, &window) != TBD_OK ||
+    if (index == UINT32_MAX || is_last_insn_known(session, index, &last) ||
+        tbd_session_slice_at(session, index, last.time, &window) != TBD_OK ||
         !tbd_cursor_seek(window, last.time, &cursor) || cursor.block->def.insn_count == 0)
         return last;
     last.offset = (uint32_t)last_insn_of(window, &cursor);
