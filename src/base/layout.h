@@ -17,7 +17,7 @@
  *   BASE + 16 GiB       the stream: memory shared with the organizer
  *   BASE + 40 GiB       replay only: the plan (replay/plan.h), 8 GiB at most
  *   BASE + 56 GiB       play: the second touch map (hooks/memory/shared.h); replay: one bit a page, present or not
- *   BASE + 60 GiB       play only: one bit a page: logged (hooks/memory/userfault.h)
+ *   BASE + 60 GiB       play: one bit a page: logged (hooks/memory/userfault.h); replay: what nobody reads (replay/stub/unread.c)
  *   BASE + 64 GiB       the thread area; gs base = area + 2 GiB
  *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/calls/exchange.c);
  *                       in free run: struct tbd_thread of the second thread and all others
@@ -71,6 +71,7 @@
 #define TBD_PRESENT_BASE      (TBD_ENGINE_BASE + (56ull << 30)) /* 4 GiB */
 #define TBD_SECOND_TOUCH_BASE TBD_PRESENT_BASE                  /* 4 GiB */
 #define TBD_USERFAULT_BASE    (TBD_ENGINE_BASE + (60ull << 30))
+#define TBD_UNREAD_BASE       TBD_USERFAULT_BASE
 #define TBD_USERFAULT_BYTES   (TBD_USER_END >> TBD_PAGE_SHIFT >> 3) /* 4 GiB */
 #define TBD_THREADS_BASE      (TBD_ENGINE_BASE + (64ull << 30))
 #define TBD_THREAD_AREA_BYTES (8ull << 30)

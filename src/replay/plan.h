@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC     0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION   14
+#define TBD_PLAN_VERSION   15
 #define TBD_PLAN_BULK      (2ull << 30) /* head and tables end before it, the rest begins here */
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
@@ -127,6 +127,9 @@ struct tbd_plan_range {
 #define TBD_PLAN_COUNTS (1u << 31)
 /* Likewise: entries and messages are put into the stream as ever, but no operands. */
 #define TBD_PLAN_ENTRIES (1u << 30)
+/* With TBD_PLAN_COUNTS: translated code is that of the other hooks, and writes records, which nobody reads.  Of the blocks between two
+ * messages only their number and the last one are known. */
+#define TBD_PLAN_ASIDE (1u << 29)
 
 #define TBD_PLAN_FLUSH 1u /* forget all translations first */
 
@@ -174,7 +177,7 @@ struct tbd_plan_head {
     uint64_t first_time; /* 24: absolute time of the window's first block entry */
     uint64_t blocks;     /* 32: the window ends after this many block entries */
     uint32_t
-        hook_set; /* 40: TBD_HOOK_*, TBD_PLAN_COUNTS, TBD_PLAN_ENTRIES; TBD_HOOKS_PARTIAL: nothing is put into the stream */
+        hook_set; /* 40: TBD_HOOK_*, TBD_PLAN_COUNTS, _ENTRIES, _ASIDE; TBD_HOOKS_PARTIAL: nothing is put into the stream */
     uint32_t max_insns;   /* 44 */
     uint32_t flags;       /* 48: TBD_PLAN_* */
     uint32_t complete;    /* 52: 0 = the program was killed in this window: no end state */

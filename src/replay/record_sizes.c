@@ -12,8 +12,10 @@ void tbd_sizes_begin(struct tbd_record_sizes *sizes, struct tbd_consumer *consum
     struct tbd_block_table *table = tbd_consumer_table(consumer);
 
     if (sizes->consumer != consumer || sizes->table != table ||
-        sizes->omits_records != omits_records)
+        sizes->omits_records != omits_records) {
         sizes->count = 0;
+        sizes->lacks_blocks = false;
+    }
     sizes->consumer = consumer;
     sizes->omits_records = omits_records;
     tbd_block_table_retain(table);
@@ -25,6 +27,7 @@ void tbd_sizes_forget(struct tbd_record_sizes *sizes)
 {
     sizes->consumer = NULL;
     sizes->count = 0;
+    sizes->lacks_blocks = false;
 }
 
 void tbd_sizes_free(struct tbd_record_sizes *sizes)
@@ -76,8 +79,10 @@ bool tbd_sizes_take_definitions(struct tbd_record_sizes *sizes)
             sizes->count && plan->id ? tbd_block_table_get(sizes->table, plan->id) : NULL;
 
         if (!block || block->def.operand_bytes != plan->operand_bytes ||
-            block->def.op_count >= TBD_SIZES_EVENTS)
+            block->def.op_count >= TBD_SIZES_EVENTS) {
+            sizes->lacks_blocks |= sizes->count != 0;
             continue;
+        }
         sizes->words[sizes->count] = word_of(sizes, block, plan->id);
         sizes->bytes[sizes->count] = tbd_sizes_operand_bytes(sizes->words[sizes->count]);
     }

@@ -36,6 +36,7 @@ struct tbd_record_sizes {
     uint32_t mask; /* that power of two minus one */
     size_t capacity, bytes_capacity;
     bool omits_records; /* the stream has entries and messages alone */
+    bool lacks_blocks;  /* some of the words up to `count` are none */
 };
 
 static inline bool tbd_sizes_is_none(uint64_t word)

@@ -35,6 +35,7 @@ struct tbd_skim {
     uint64_t blocks;
     uint32_t pending; /* an entry whose operands come with the next chunk; 0: none */
     bool is_over;
+    bool is_counted;    /* blocks come as numbers (TBD_MSG_PASSED) */
     const char *damage; /* NULL: nothing is wrong */
 
     const uint8_t *operands; /* of the chunk, or `rest` */
@@ -94,7 +95,8 @@ static bool start(struct tbd_skim *s, struct tbd_worker *worker, uint32_t hooks)
     struct tbd_gather_most most = tbd_full_most(worker->window, hooks);
 
     drop(s);
-    tbd_sizes_begin(&s->sizes, worker->consumer, hooks & TBD_PLAN_ENTRIES);
+    tbd_sizes_begin(&s->sizes, worker->consumer, hooks & (TBD_PLAN_ENTRIES | TBD_PLAN_COUNTS));
+    s->is_counted = hooks & TBD_PLAN_COUNTS;
     tbd_message_limits_begin(&s->limits, &most);
     s->end.page_most = most.pages;
     tbd_replay_end_clear(&s->end);
@@ -275,14 +277,32 @@ static enum tbd_status take_event(struct tbd_skim *s, uint32_t kind, const uint8
     return show_message(s, kind, payload, bytes) ? TBD_OK : TBD_NOMEM;
 }
 
+static const char *take_passed(struct tbd_skim *s, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_passed passed;
+
+    if (!s->is_counted || bytes != sizeof(passed))
+        return "a number of blocks where there can be none";
+    tbd_copy_once(&passed, payload, sizeof(passed));
+    if (tbd_sizes_is_none(
+            tbd_sizes_of(&s->sizes, passed.last))) /* of others nothing is left: TBD_PLAN_ASIDE */
+        return "a block that play did not have";
+    s->blocks += passed.blocks;
+    tbd_replay_end_go_on(&s->end);
+    return NULL;
+}
+
 /* Takes a message that is no event.  Play has already sent the others of these. */
 static enum tbd_status take_state(struct tbd_skim *s, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
     const char *what = NULL;
-    enum tbd_status status =
-        tbd_replay_end_message(&s->end, s->window, kind, payload, bytes, &what);
+    enum tbd_status status = TBD_OK;
 
+    if (kind == TBD_MSG_PASSED)
+        what = take_passed(s, payload, bytes);
+    else
+        status = tbd_replay_end_message(&s->end, s->window, kind, payload, bytes, &what);
     return what ? wrong(s, what) : status;
 }
 
@@ -477,6 +497,8 @@ static enum tbd_status finish(struct tbd_full *full, struct tbd_window **out,
             tbd_full_fill_damage(full->worker, window, s->damage, divergence);
         return tbd_process_error(why, TBD_DIVERGED, "%s", s->damage);
     }
+    if (s->is_counted && s->sizes.lacks_blocks)
+        return tbd_process_error(why, TBD_NOTFOUND, "a block that play did not have");
     if ((s->listener && !show(s)) || !make_window(s, window))
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     s->window = NULL;

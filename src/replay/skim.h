@@ -18,7 +18,9 @@ void tbd_skim_forget(struct tbd_skim *skim);
 
 /* Replays worker->window with `hooks` (with TBD_PLAN_ENTRIES: its entries and messages alone).  *out, owned by the caller, has the log, the
  * number of blocks and the end state, but no events; the contents of its dirty pages are borrowed until the worker's next window.  `listener` may be
- * NULL.  TBD_DIVERGED fills *divergence. */
+ * NULL.  TBD_DIVERGED fills *divergence.
+ * With TBD_PLAN_COUNTS there can be no listener.  TBD_NOTFOUND: the process has made code of a block that play did not have; only entries tell
+ * whether it was entered. */
 TBD_MUST_CHECK enum tbd_status
 tbd_skim_window(struct tbd_worker *worker, uint32_t hooks, const struct tbd_skim_listener *listener,
                 struct tbd_window **out, struct tbd_divergence *divergence, struct tbd_error *why);

@@ -94,7 +94,7 @@ static void enter(struct fixture *f, uint32_t number)
 {
     struct tbd_thread *thread = &f->thread;
 
-    if (thread->operand_next + RECORD_BYTES > tbd_ring_operands_end_sigsafe(&f->ring))
+    if (thread->operand_next + RECORD_BYTES > tbd_ring_records_end_sigsafe(&f->ring))
         tbd_ring_turn(&f->ring, thread, 0); /* as at the guard page */
     memcpy((void *)thread->entry_next, &f->id, sizeof(f->id));
     thread->entry_next += sizeof(f->id);

@@ -295,6 +295,93 @@ static void in_an_area_operands_go_on_where_the_chunk_before_ends(void **state)
     assert_int_equal(thread->operand_next, area);
 }
 
+/* Two pages of memory that are mapped eight times, one after the other, with nothing after them. */
+#define UNREAD_BYTES (16 * TBD_PAGE_SIZE)
+static uint64_t map_unread(void)
+{
+    int fd = memfd_create("unread", 0);
+    uint8_t *start = mmap(NULL, UNREAD_BYTES + TBD_PAGE_SIZE, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    assert_true(fd >= 0 && start != MAP_FAILED && ftruncate(fd, 2 * TBD_PAGE_SIZE) == 0);
+    for (uint8_t *at = start; at < start + UNREAD_BYTES; at += 2 * TBD_PAGE_SIZE)
+        assert_ptr_equal(
+            mmap(at, 2 * TBD_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), at);
+    close(fd);
+    return (uint64_t)(uintptr_t)start;
+}
+
+static void unmap_unread(uint64_t start)
+{
+    munmap((void *)start, UNREAD_BYTES + TBD_PAGE_SIZE);
+}
+
+static void records_aside_leave_messages_alone_in_the_chunks(void **state)
+{
+    struct tbd_part part = { "hello", 5 };
+    struct tbd_msg_passed passed;
+    struct tbd_message head;
+    uint64_t entries = map_unread(), records = map_unread();
+    uint64_t entry_next, operand_next;
+
+    (void)state;
+    ring.counting = entries;
+    ring.aside = records;
+    ring.counting_bytes = ring.aside_bytes = UNREAD_BYTES;
+    tbd_ring_start(&ring, thread, 0, TBD_TIME_NEVER);
+    assert_int_equal(thread->operand_next, records);
+    for (unsigned i = 0; i < UNREAD_BYTES / 16; i++) {
+        assert_int_equal(tbd_ring_guard_sigsafe(&ring, thread->entry_next), TBD_GUARD_ENTRIES);
+        enter(1 + i % 3, 16);
+    }
+    assert_int_equal(tbd_ring_guard_sigsafe(&ring, thread->operand_next), TBD_GUARD_OPERANDS);
+    enter(7, 0); /* its record would be after the end */
+    entry_next = thread->entry_next;
+    operand_next = thread->operand_next;
+    tbd_ring_move_record_sigsafe(&ring, &entry_next, &operand_next, 0);
+    assert_int_equal(operand_next, records);
+    thread->entry_next = entry_next;
+    thread->operand_next = operand_next + 16;
+    tbd_ring_send(&ring, thread, TBD_MSG_NOTE, &part, 1);
+    assert_int_equal(tbd_ring_time(&ring, thread), UNREAD_BYTES / 16 + 1);
+    tbd_ring_turn(&ring, thread, TBD_CHUNK_ENDS_WINDOW);
+    assert_int_equal(ring.head->published, 1);
+    assert_int_equal(chunk(0)->entry_count, 2);
+    assert_int_equal(entry(0, 0), TBD_ENTRY_MESSAGE | TBD_MSG_PASSED);
+    assert_int_equal(entry(0, 1), TBD_ENTRY_MESSAGE | TBD_MSG_NOTE);
+    assert_int_equal(chunk(0)->operand_bytes, sizeof(head) + sizeof(passed) + sizeof(head) + 5);
+    memcpy(&passed, operands(0) + sizeof(head), sizeof(passed));
+    assert_int_equal(passed.blocks, UNREAD_BYTES / 16 + 1);
+    assert_int_equal(passed.last, 7);
+    assert_memory_equal(operands(0) + sizeof(head) + sizeof(passed) + sizeof(head), "hello", 5);
+    unmap_unread(entries);
+    unmap_unread(records);
+}
+
+static void entries_that_are_only_counted_go_where_they_take_little_memory(void **state)
+{
+    uint64_t entries = map_unread();
+
+    (void)state;
+    ring.discards_into = entries;
+    ring.discards_bytes = UNREAD_BYTES;
+    ring.discard = true;
+    tbd_ring_start(&ring, thread, 1000, 1000 + UNREAD_BYTES / 4 + 10);
+    assert_int_equal(thread->entry_next, entries);
+    for (unsigned i = 0; i < UNREAD_BYTES / 4; i++)
+        enter(1 + i, 0);
+    assert_int_equal(tbd_ring_guard_sigsafe(&ring, thread->entry_next), TBD_GUARD_ENTRIES);
+    assert_int_equal(tbd_ring_last_block(&ring, thread), UNREAD_BYTES / 4);
+    tbd_ring_go_on(&ring, thread);
+    assert_int_equal(tbd_ring_time(&ring, thread), 1000 + UNREAD_BYTES / 4);
+    assert_int_equal(thread->entry_next, entries + UNREAD_BYTES - 40);
+    assert_int_equal(ring.head->published, 0);
+    ring.discard = false; /* the first slice that is wanted begins */
+    tbd_ring_start(&ring, thread, 2000, TBD_TIME_NEVER);
+    assert_int_equal(space(), TBD_ENTRIES_BYTES / 4);
+    unmap_unread(entries);
+}
+
 static void definitions_are_complete_before_their_number_shows(void **state)
 {
     struct tbd_op ops[2] = { { .kind = TBD_OP_STORE, .size = 8 }, { .kind = TBD_OP_RET } };
@@ -354,6 +441,8 @@ int main(void)
         TEST(a_dead_consumer_stops_nobody),
         TEST(an_unfinished_record_moves_whole),
         TEST(in_an_area_operands_go_on_where_the_chunk_before_ends),
+        TEST(records_aside_leave_messages_alone_in_the_chunks),
+        TEST(entries_that_are_only_counted_go_where_they_take_little_memory),
         TEST(definitions_are_complete_before_their_number_shows),
         TEST(an_interrupted_record_gets_its_length),
     };

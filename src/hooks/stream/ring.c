@@ -19,6 +19,9 @@
  *     collected.
  * RING-6  A ring that counts: time is `first_time` plus the entries from `counted` on; those before
  *     are in `passed`, or were sent.
+ * RING-7  Where nobody reads what translated code writes (entries that are only counted, records aside), it goes into memory that a
+ *     processor's first cache holds: one area of the address space, whose pages are all the same few.  What is read back of it is the
+ *     entry, or the record, written last. (not checked: it would need what has been written)
  */
 #include "hooks/stream/ring.h"
 
@@ -62,10 +65,44 @@ static uint64_t operands_end(const struct tbd_ring *ring)
     return operands_start(ring) + TBD_OPERANDS_BYTES;
 }
 
+/* Where the space for records ends, which translated code writes at operand_next. */
+static uint64_t records_end(const struct tbd_ring *ring)
+{
+    return ring->aside ? ring->aside + ring->aside_bytes : operands_end(ring);
+}
+
+/* Where the next message goes, with its payload. */
+static uint64_t *message_operand(struct tbd_ring *ring, struct tbd_thread *thread)
+{
+    return ring->aside ? &ring->message_operand : &thread->operand_next;
+}
+
+/* Do entries go to an area of their own, as nobody reads them (RING-7)? */
+static bool discards_apart(const struct tbd_ring *ring)
+{
+    return ring->discard && ring->discards_into;
+}
+
+/* The area of the open chunk's entries, unless they are counted. */
+static uint64_t own_entries(const struct tbd_ring *ring)
+{
+    return discards_apart(ring) ? ring->discards_into : entries_start(ring, ring->slot);
+}
+
+static uint64_t own_entries_bytes(const struct tbd_ring *ring)
+{
+    return discards_apart(ring) ? ring->discards_bytes : TBD_ENTRIES_BYTES;
+}
+
 /* Where translated code writes its entries. */
 static uint64_t filled_entries(const struct tbd_ring *ring)
 {
-    return ring->counting ? ring->counting : entries_start(ring, ring->slot);
+    return ring->counting ? ring->counting : own_entries(ring);
+}
+
+static uint64_t filled_entries_bytes(const struct tbd_ring *ring)
+{
+    return ring->counting ? ring->counting_bytes : own_entries_bytes(ring);
 }
 
 static uint64_t page_up(uint64_t bytes)
@@ -156,19 +193,21 @@ enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_
     lay_out(ring->head, config);
     free_slots(ring, config->chunks);
     ring->counting = config->only_counts ? tbd_ring_area(ring, 0) : 0;
+    ring->counting_bytes = TBD_ENTRIES_BYTES;
     return TBD_OK;
 }
 
 /* ---- chunks ---- */
 
-/* Into an area whose last `bytes` are used. */
-static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time, uint64_t bytes)
+/* Into an area of `area_bytes` whose last `bytes` are used. */
+static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time, uint64_t area_bytes,
+                             uint64_t bytes)
 {
     uint64_t left = ring->due - time;
 
     if (ring->due == TBD_TIME_NEVER || left == 0 || left >= bytes / 4)
         left = bytes / 4; /* left == 0: space for messages; the caller first handles what is due */
-    return TBD_ENTRIES_BYTES - left * 4;
+    return area_bytes - left * 4;
 }
 
 /* ---- only counting ---- */
@@ -185,10 +224,14 @@ static void set_counted(struct tbd_ring *ring, uint64_t entry_next)
 /* Opens the area in which entries are counted anew; all of them are in `passed`. */
 static void open_counting(struct tbd_ring *ring, uint64_t *entry_next)
 {
-    if (ring->counted > ring->counting_start)
+    uint64_t most =
+        ring->counting_bytes == TBD_ENTRIES_BYTES ? COUNTING_BYTES : ring->counting_bytes;
+
+    if (ring->head->flags & TBD_STREAM_ONLY_COUNTS && ring->counted > ring->counting_start)
         memset((void *)ring->counting_start, 0, ring->counted - ring->counting_start);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    ring->counting_start = ring->counting + start_offset(ring, ring->first_time, COUNTING_BYTES);
+    ring->counting_start =
+        ring->counting + start_offset(ring, ring->first_time, ring->counting_bytes, most);
     *entry_next = ring->counting_start;
     set_counted(ring, *entry_next);
 }
@@ -200,8 +243,8 @@ static void take_count(struct tbd_ring *ring, uint64_t entry_next)
     uint64_t from = ring->counted;
     uint32_t count = (uint32_t)((entry_next - ring->counted) / 4);
 
-    TBD_INVARIANT("RING-6",
-                  entry_next >= ring->counted && entry_next <= ring->counting + TBD_ENTRIES_BYTES);
+    TBD_INVARIANT("RING-6", entry_next >= ring->counted &&
+                                entry_next <= ring->counting + ring->counting_bytes);
     if (!count)
         return;
     ring->last_block = *(const uint32_t *)(entry_next - 4);
@@ -223,7 +266,8 @@ static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_nex
                        uint64_t *operand_next)
 {
     struct tbd_chunk *chunk = open_one(ring);
-    uint64_t offset = ring->counting ? 0 : start_offset(ring, time, TBD_ENTRIES_BYTES);
+    uint64_t bytes = own_entries_bytes(ring);
+    uint64_t offset = ring->counting ? 0 : start_offset(ring, time, bytes, bytes);
 
     ring->first_time = time;
     ring->messages = 0;
@@ -233,18 +277,19 @@ static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_nex
     chunk->flags = 0;
     chunk->slot = ring->slot;
     __atomic_store_n(&chunk->entry_count, TBD_COUNT_OPEN, __ATOMIC_RELEASE);
-    ring->message_at = entries_start(ring, ring->slot) + offset;
+    ring->message_at = own_entries(ring) + offset;
     *entry_next = ring->message_at;
     if (ring->counting)
         open_counting(ring, entry_next);
     ring->area_at = *operand_next;
-    *operand_next = operands_start(ring);
+    *operand_next = ring->aside ? ring->aside : operands_start(ring);
+    ring->message_operand = operands_start(ring);
     TBD_INVARIANT("RING-4", !ring->area || !is_used_up(ring, *operand_next));
 }
 
 static uint32_t open_entries(const struct tbd_ring *ring, uint64_t entry_next)
 {
-    uint64_t first = entries_start(ring, ring->slot) + open_one(ring)->entries_offset;
+    uint64_t first = own_entries(ring) + open_one(ring)->entries_offset;
 
     return (uint32_t)(((ring->counting ? ring->message_at : entry_next) - first) / 4);
 }
@@ -391,7 +436,7 @@ static void turn(struct tbd_ring *ring, uint64_t *entry_next, uint64_t *operand_
     if (wraps)
         flags |= TBD_CHUNK_WRAPS;
     if (!ring->discard && (flags || open_entries(ring, *entry_next) > 0)) {
-        publish(ring, *entry_next, *operand_next, flags);
+        publish(ring, *entry_next, ring->aside ? ring->message_operand : *operand_next, flags);
         take_slot(ring, wraps ? ring->head->chunk_count : 1);
     }
     if (wraps || ring->discard)
@@ -418,6 +463,8 @@ void tbd_ring_go_on(struct tbd_ring *ring, struct tbd_thread *thread)
         return;
     }
     take_count(ring, thread->entry_next);
+    if (ring->aside)
+        thread->operand_next = ring->aside;
     if (ring->head->passed.blocks >> 31)
         tbd_ring_turn(ring, thread, 0); /* before it overflows */
     else
@@ -426,7 +473,7 @@ void tbd_ring_go_on(struct tbd_ring *ring, struct tbd_thread *thread)
 
 void tbd_ring_enter(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t id)
 {
-    if (thread->entry_next == filled_entries(ring) + TBD_ENTRIES_BYTES)
+    if (thread->entry_next == filled_entries(ring) + filled_entries_bytes(ring))
         tbd_ring_go_on(ring, thread);
     *(volatile uint32_t *)thread->entry_next = id;
     thread->entry_next += 4;
@@ -443,33 +490,36 @@ void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t
 /* With a message, its PASSED may come. */
 #define PASSED_BYTES (sizeof(struct tbd_message) + sizeof(struct tbd_msg_passed))
 
-static bool has_space(const struct tbd_ring *ring, const struct tbd_thread *thread, size_t bytes)
+static bool has_space(struct tbd_ring *ring, struct tbd_thread *thread, size_t bytes)
 {
     uint64_t entries_end = entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES;
     uint64_t entry_next = ring->counting ? ring->message_at + 4 : thread->entry_next;
 
     bytes += ring->counting ? PASSED_BYTES : 0;
     return entry_next + 4 <= entries_end &&
-           thread->operand_next + sizeof(struct tbd_message) + bytes <= operands_end(ring);
+           *message_operand(ring, thread) + sizeof(struct tbd_message) + bytes <=
+               operands_end(ring);
 }
 
-static uint8_t *put_head(struct tbd_thread *thread, enum tbd_message_kind kind, size_t bytes)
+static uint8_t *put_head(struct tbd_ring *ring, struct tbd_thread *thread,
+                         enum tbd_message_kind kind, size_t bytes)
 {
     struct tbd_message head = { (uint32_t)kind, (uint32_t)bytes };
-    uint8_t *at = (uint8_t *)thread->operand_next;
+    uint8_t *at = (uint8_t *)*message_operand(ring, thread);
 
     memcpy(at, &head, sizeof(head));
     return at + sizeof(head);
 }
 
-/* The message whose head and payload are at operand_next is complete. */
+/* The message whose head and payload are at message_operand() is complete. */
 static void end_message(struct tbd_ring *ring, struct tbd_thread *thread)
 {
     uint64_t *entry_next = ring->counting ? &ring->message_at : &thread->entry_next;
+    uint64_t *operand = message_operand(ring, thread);
     struct tbd_message head;
 
-    memcpy(&head, (const uint8_t *)thread->operand_next, sizeof(head));
-    thread->operand_next += sizeof(head) + head.bytes;
+    memcpy(&head, (const uint8_t *)*operand, sizeof(head));
+    *operand += sizeof(head) + head.bytes;
     ring->messages++;
     __atomic_store_n((uint32_t *)*entry_next, TBD_ENTRY_MESSAGE | head.kind, __ATOMIC_RELEASE);
     *entry_next += 4;
@@ -483,7 +533,7 @@ static void send_passed(struct tbd_ring *ring, struct tbd_thread *thread)
     take_count(ring, thread->entry_next);
     if (!passed->blocks)
         return;
-    memcpy(put_head(thread, TBD_MSG_PASSED, sizeof(*passed)), passed, sizeof(*passed));
+    memcpy(put_head(ring, thread, TBD_MSG_PASSED, sizeof(*passed)), passed, sizeof(*passed));
     __atomic_store_n(&passed->blocks, 0, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     end_message(ring, thread);
@@ -515,15 +565,16 @@ uint8_t *tbd_ring_reserve(struct tbd_ring *ring, struct tbd_thread *thread,
         return NULL;
     if (ring->counting)
         send_passed(ring, thread);
-    return put_head(thread, kind, bytes);
+    return put_head(ring, thread, kind, bytes);
 }
 
 void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread)
 {
+    uint64_t operand = *message_operand(ring, thread);
     struct tbd_message head;
 
-    memcpy(&head, (const uint8_t *)thread->operand_next, sizeof(head));
-    TBD_INVARIANT("RING-2", thread->operand_next + sizeof(head) + head.bytes <= operands_end(ring));
+    memcpy(&head, (const uint8_t *)operand, sizeof(head));
+    TBD_INVARIANT("RING-2", operand + sizeof(head) + head.bytes <= operands_end(ring));
     end_message(ring, thread);
 }
 
@@ -585,18 +636,18 @@ enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t addr
     if (!ring->head)
         return TBD_GUARD_NONE;
     entries = filled_entries(ring);
-    if (ring->is_protected && address - ring->protected_at < TBD_ENTRIES_BYTES)
+    if (ring->is_protected && address - ring->protected_at < ring->protected_bytes)
         return TBD_GUARD_ENTRIES;
-    if (address - entries < TBD_ENTRIES_BYTES + TBD_PAGE_SIZE)
+    if (address - entries < filled_entries_bytes(ring) + TBD_PAGE_SIZE)
         return TBD_GUARD_ENTRIES;
-    if (address - operands_end(ring) < TBD_PAGE_SIZE)
+    if (address - records_end(ring) < TBD_PAGE_SIZE)
         return TBD_GUARD_OPERANDS;
     return TBD_GUARD_NONE;
 }
 
-uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring)
+uint64_t tbd_ring_records_end_sigsafe(const struct tbd_ring *ring)
 {
-    return operands_end(ring);
+    return records_end(ring);
 }
 
 /* A signal handler may interrupt turn() or the function below.  So this notes the slot, and they
@@ -607,19 +658,20 @@ void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
     if (ring->is_protected)
         return;
     ring->protected_at = filled_entries(ring);
+    ring->protected_bytes = filled_entries_bytes(ring);
     ring->is_protected = true;
-    tbd_sys_mprotect(ring->protected_at, TBD_ENTRIES_BYTES, PROT_NONE);
+    tbd_sys_mprotect(ring->protected_at, ring->protected_bytes, PROT_NONE);
 }
 
 void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring)
 {
-    uint64_t at = ring->protected_at;
+    uint64_t at = ring->protected_at, bytes = ring->protected_bytes;
 
     if (!ring->is_protected)
         return;
     ring->is_protected = false;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    tbd_sys_mprotect(at, TBD_ENTRIES_BYTES, TBD_PROT_RW);
+    tbd_sys_mprotect(at, bytes, TBD_PROT_RW);
 }
 
 void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
@@ -651,7 +703,8 @@ static uint32_t last_record_bytes(const struct tbd_ring *ring, const struct tbd_
         (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
     uint32_t id = *(const uint32_t *)(thread->entry_next - 4);
 
-    return ring->counting || ring->omits_records || id == 0 || id > head->def_count
+    return (ring->counting && !ring->aside) || ring->omits_records || id == 0 ||
+                   id > head->def_count
                ? 0
                : defs[id - 1].operand_bytes;
 }
@@ -670,7 +723,7 @@ void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thr
 {
     uint32_t bytes = last_record_bytes(ring, thread);
 
-    if (thread->operand_next + bytes > operands_end(ring))
+    if (thread->operand_next + bytes > records_end(ring))
         tbd_ring_move_record_sigsafe(ring, &thread->entry_next, &thread->operand_next,
                                      record_bytes);
     if (record_bytes < bytes)

@@ -41,12 +41,22 @@ struct tbd_ring {
     bool discard;          /* nobody consumes: chunks are reused, nothing is handed over */
     bool is_protected;     /* a signal handler has made an entries area inaccessible: */
     uint64_t protected_at; /* this one */
-    bool full;             /* block table or heap is full: recording must stop */
+    uint64_t protected_bytes;
+    bool full; /* block table or heap is full: recording must stop */
     /* replay: the area for the window's operands (tbd_ring_area(), set before tbd_ring_start());
      * 0: each chunk has its own operands */
     uint64_t area;
-    uint64_t area_at;  /* with `area`: where the open chunk's operands begin */
+    uint64_t area_at; /* with `area`: where the open chunk's operands begin */
+    /* replay: translated code writes records here, for each chunk from the beginning, and nobody reads them; the chunks' operands have
+     * messages alone.  0: records go there, too */
+    uint64_t aside;
+    uint64_t aside_bytes;
+    uint64_t message_operand; /* with `aside`: where the open chunk's next message goes */
+    /* replay: the area for entries that are only counted while `discard` is set; 0: the open chunk's */
+    uint64_t discards_into;
+    uint64_t discards_bytes;
     uint64_t counting; /* the area in which block entries are counted; 0: they are in the chunks */
+    uint64_t counting_bytes;
     bool
         omits_records; /* blocks' entries have no operands, whatever their definitions say (replays) */
     uint64_t counted;        /* then: entries of it before this one are in head->passed */
@@ -122,8 +132,8 @@ enum tbd_guard {
     TBD_GUARD_OPERANDS,
 };
 enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address);
-/* Where the open chunk's operand area ends and its guard page begins. */
-uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring);
+/* Where the area of the open chunk's records ends and its guard page begins. */
+uint64_t tbd_ring_records_end_sigsafe(const struct tbd_ring *ring);
 /* Makes the next entry store fault. */
 void tbd_ring_protect_sigsafe(struct tbd_ring *ring);
 void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring);

@@ -218,7 +218,7 @@ static void move_record(struct tbd_ucontext *context)
 {
     uint64_t entry_next = context->gregs[TBD_FRAME_R15];
     uint64_t operand_next = context->gregs[TBD_FRAME_R14];
-    uint64_t bytes = tbd_ring_operands_end_sigsafe(&tbd_recording.ring) - operand_next;
+    uint64_t bytes = tbd_ring_records_end_sigsafe(&tbd_recording.ring) - operand_next;
 
     if (bytes > TBD_RECORD_MAX_BYTES)
         bytes = 0; /* impossible: the cursor would be past the area */

@@ -424,25 +424,32 @@ static void load_registers(struct tbd_thread *thread)
     tbd_set_fs_base(thread->regs.fs_base);
 }
 
-#define OMITS_RECORDS (TBD_PLAN_COUNTS | TBD_PLAN_ENTRIES)
+#define NO_HOOKS (TBD_PLAN_COUNTS | TBD_PLAN_ENTRIES | TBD_PLAN_ASIDE)
+
+/* What of a hook set makes a difference to code: where its entries and records go does not. */
+static uint32_t code_of(uint32_t hook_set)
+{
+    return hook_set & TBD_PLAN_ASIDE ? hook_set & ~NO_HOOKS : hook_set;
+}
 
 static void configure(uint32_t hook_set)
 {
     const struct tbd_plan_head *plan = tbd_stub.plan;
-    struct tbd_codegen_config config = { .hook_set = hook_set & ~OMITS_RECORDS,
-                                         .omits_records = hook_set & OMITS_RECORDS,
+    uint32_t code = code_of(hook_set);
+    struct tbd_codegen_config config = { .hook_set = code & ~NO_HOOKS,
+                                         .omits_records = code & NO_HOOKS,
                                          .max_insns = plan->max_insns,
                                          .notes = (const void *)((const char *)plan +
                                                                  plan->notes.offset),
                                          .note_count = plan->notes.count,
                                          .link = true };
 
-    if (tbd_stub.hook_set == hook_set && !(plan->flags & TBD_PLAN_FLUSH)) {
+    if (tbd_stub.hook_set == code && !(plan->flags & TBD_PLAN_FLUSH)) {
         tbd_patcher_place_notes(config.notes);
         return;
     }
     tbd_patcher_configure(&config);
-    tbd_stub.hook_set = hook_set;
+    tbd_stub.hook_set = code;
 }
 
 /* Is the log's first message about the window as a whole? */
@@ -452,16 +459,19 @@ static bool begins_with_mark(const struct tbd_plan_head *plan)
                                tbd_log_message(0)->kind == TBD_MSG_STOPS);
 }
 
-/* The last entries of an operand area, before its guard page; 0: entries go into the chunks. */
-static uint64_t counting_area(const struct tbd_plan_head *plan)
+/* Blocks are counted in the last entries of an operand area, before its guard page. */
+static void set_up_counting(const struct tbd_plan_head *plan)
 {
-    const struct tbd_ring *ring = &tbd_recording.ring;
+    struct tbd_ring *ring = &tbd_recording.ring;
 
     TBD_INVARIANT("RUN_WINDOW-3", !(plan->hook_set & TBD_PLAN_COUNTS) ||
                                       (plan->area == TBD_PLAN_NO_AREA && !plan->slice));
-    return plan->hook_set & TBD_PLAN_COUNTS
-               ? tbd_ring_area(ring, 0) + ring->head->area_bytes - TBD_ENTRIES_BYTES
-               : 0;
+    ring->counting = ring->aside = 0;
+    ring->counting_bytes = TBD_ENTRIES_BYTES;
+    if (plan->hook_set & TBD_PLAN_COUNTS)
+        ring->counting = tbd_ring_area(ring, 0) + ring->head->area_bytes - TBD_ENTRIES_BYTES;
+    if (plan->hook_set & TBD_PLAN_COUNTS && plan->hook_set & TBD_PLAN_ASIDE)
+        tbd_stub_use_unread(ring);
 }
 
 void tbd_stub_run(void)
@@ -475,8 +485,8 @@ void tbd_stub_run(void)
     plan->report.code_changed = 0;
     tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL || plan->from;
     tbd_recording.ring.discard = tbd_stub.is_partial;
-    tbd_recording.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set & ~OMITS_RECORDS;
-    tbd_recording.ring.counting = counting_area(plan);
+    tbd_recording.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set & ~NO_HOOKS;
+    set_up_counting(plan);
     tbd_recording.ring.omits_records = plan->hook_set & TBD_PLAN_ENTRIES;
     tbd_stub.end = plan->first_time + plan->until;
     tbd_stub.slice_end =

@@ -102,7 +102,7 @@ static bool create_stream(void)
                                       .pid = (uint32_t)tbd_sys_getpid() };
 
     return tbd_ring_create(&tbd_recording.ring, TBD_PLAN_STREAM_FD, &config) == TBD_OK &&
-           tbd_ring_guard(&tbd_recording.ring);
+           tbd_ring_guard(&tbd_recording.ring) && tbd_stub_map_unread(&tbd_recording.ring);
 }
 
 const char *tbd_stub_set_up(struct tbd_plan_head *plan)

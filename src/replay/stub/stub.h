@@ -8,6 +8,7 @@
  *     run_window.c     one window: chunk hand-over, stops, the end
  *     logged_events.c  system calls, specials and signals from the log
  *     areas.c          addresses for translated code
+ *     unread.c         memory for what nobody reads
  *     cut_place.c      where native play has cut a computation
  *     thread_turns.c   the program's threads, which take turns
  *     fault.c          SIGSEGV: guard pages, missing pages, the program's own faults
@@ -58,6 +59,10 @@ _Noreturn void tbd_stub_main(void);
 
 /* Called once, after the process' memory was cleared.  NULL, or why it fails. */
 const char *tbd_stub_set_up(struct tbd_plan_head *plan);
+/* Maps areas for what nobody reads (RING-7), and gives the ring that for a partial replay.  False: the system refuses. */
+bool tbd_stub_map_unread(struct tbd_ring *ring);
+/* The window's blocks are only counted, and its records go aside. */
+void tbd_stub_use_unread(struct tbd_ring *ring);
 /* Gives up descriptors, resources and system calls.  NULL, or why that is impossible (static
  * text). */
 const char *tbd_stub_confine(void);
