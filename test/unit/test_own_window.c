@@ -58,7 +58,8 @@ static void the_clock_agrees(void **state)
 static void costs_decide_the_length(void **state)
 {
     (void)state;
-    tbd_own_window_begin(0, 1000);
+    tbd_own_window_begin(0, 0);
+    tbd_own_window_set_page_ns(1000);
     assert_int_equal(tbd_own_window_tick_ns(), 10 * MS);
     assert_about(length_ms(), 20); /* before costs are known */
     tbd_own_window_cost(0, 0);

@@ -192,17 +192,33 @@ static void end_window_in_time(struct tbd_thread *thread, uint64_t now)
         tbd_recording.window_due = tbd_ring_time(&tbd_recording.ring, thread);
 }
 
+static uint64_t page_ns; /* of a first write to a page; 0: not measured yet */
+
+/* Most processes end before that of their first window. */
+static void measure_pages(void)
+{
+    static bool is_measured;
+
+    if (is_measured)
+        return;
+    is_measured = true;
+    page_ns = tbd_written_measure_ns();
+    tbd_own_window_set_page_ns(page_ns);
+}
+
 /* What the window's end has cost, if it ends here. */
 static void settle(struct tbd_thread *thread)
 {
     bool ends = !tbd_own_is_translated() &&
                 tbd_ring_time(&tbd_recording.ring, thread) >= tbd_recording.window_due;
-    uint64_t before = ends ? tbd_own_window_now_ns() : 0;
+    uint64_t before = ends ? tbd_own_window_now_ns() : 0, cost;
 
     ways->settle(thread);
     if (!ends)
         return;
-    tbd_own_window_cost(tbd_own_window_now_ns() - before, tbd_written_take_count());
+    cost = tbd_own_window_now_ns() - before;
+    measure_pages();
+    tbd_own_window_cost(cost, tbd_written_take_count());
     tbd_own_window_next();
 }
 
@@ -393,9 +409,6 @@ const char *tbd_own_check(void)
 
 static void begin(void)
 {
-    static uint64_t page_ns;
-
-    page_ns = page_ns ? page_ns : tbd_written_measure_ns();
     tbd_own_window_begin(fixed_ns, page_ns);
     tbd_written_leave_to(tbd_recording.ring.head->organizer_lock & FUTEX_TID_MASK);
     tbd_own_forget_blocks();

@@ -42,6 +42,11 @@ void tbd_own_window_begin(uint64_t fixed_ns, uint64_t page_ns)
     tbd_own_window_next();
 }
 
+void tbd_own_window_set_page_ns(uint64_t page_ns)
+{
+    first_write_ns = page_ns;
+}
+
 uint64_t tbd_own_window_tick_ns(void)
 {
     return tick_ns;

@@ -17,8 +17,10 @@
  * table. */
 #pragma GCC visibility push(hidden)
 
-/* Each window lasts `fixed_ns`; 0: as its costs say.  `page_ns`: of a first write to a page. */
+/* Each window lasts `fixed_ns`; 0: as its costs say.  `page_ns`: of a first write to a page; 0: not known yet. */
 void tbd_own_window_begin(uint64_t fixed_ns, uint64_t page_ns);
+/* The same, if it is known later. */
+void tbd_own_window_set_page_ns(uint64_t page_ns);
 /* After this much computing a tick looks whether the window is over. */
 uint64_t tbd_own_window_tick_ns(void);
 /* Is it over?  Asked at every stop, and so mostly answered by the counter of cycles: it is `now`. */
