@@ -125,6 +125,7 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                                    .head = area->head,
                                    .at_home = tbd_at_home(config),
                                    .hook_set = config->hook_set,
+                                   .only_counts = config->only_counts,
                                    .in_ring = tbd_codegen_has_ring(config),
                                    .says_left =
                                        !tbd_codegen_has_ring(config) || block->foretells_later,

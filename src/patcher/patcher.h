@@ -98,6 +98,8 @@ struct tbd_codegen_config {
     uint64_t note_count;
     bool
         omits_records; /* blocks are defined as with the hook set, but write only entries and touch marks */
+    bool
+        only_counts; /* with omits_records: of an entry nothing is written, its place is read (hooks/events/block.c) */
     uint32_t calling; /* enum tbd_calling_scheme; only in free run */
     bool
         counts_branches; /* with a calling scheme: of the functions that callbacks->branches knows */

@@ -22,6 +22,8 @@
 
 /* block.c: entry store and advance; 11 bytes, the entry store first. */
 void tbd_hook_block(struct tbd_emit *e, uint32_t id);
+/* Only counted: the entry's place is read, and not written; changes r10. */
+void tbd_hook_counted_block(struct tbd_emit *e);
 /* In a ring (format/stream/crash.h): the entry, and a 0 after it. */
 void tbd_hook_ring_block(struct tbd_emit *e, uint32_t id);
 /* block.c: the record is complete. */

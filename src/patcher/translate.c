@@ -317,6 +317,8 @@ void tbd_translate(struct tbd_translation *t)
         check_code(t, changed);
     if (t->in_ring)
         tbd_hook_ring_block(&t->e, t->id);
+    else if (t->only_counts)
+        tbd_hook_counted_block(&t->e);
     else if (t->hook_set & TBD_HOOK_BLOCKS)
         tbd_hook_block(&t->e, t->id);
     tbd_branch_code_begin(t);

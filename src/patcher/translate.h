@@ -27,7 +27,8 @@
 static inline uint16_t tbd_at_home(const struct tbd_codegen_config *config)
 {
     uint16_t registers = TBD_BIT(TBD_R10) | TBD_BIT(TBD_R11);
-    bool has_records = (config->hook_set & ~TBD_HOOK_BLOCKS) || !config->is_free;
+    bool has_records =
+        !config->omits_records && ((config->hook_set & ~TBD_HOOK_BLOCKS) || !config->is_free);
 
     if (config->hook_set)
         registers |= TBD_BIT(TBD_R15);
@@ -120,6 +121,7 @@ struct tbd_translation {
     enum tbd_branch_due branch_due;
     bool branch_begun;
     bool branches_are_chosen; /* of some function */
+    bool only_counts;         /* entries are not written */
     bool in_ring;             /* the entry goes to a ring (format/stream/crash.h) */
     bool says_left;           /* its indirect jump notes the block in thread->left */
     bool records;             /* registers are recorded at intervals */

@@ -47,6 +47,7 @@ static struct {
     unsigned areas_left;
     uint32_t area_bytes;
     bool constant;
+    bool only_counts;
     uint32_t hook_set;
     struct tbd_regs result;
 } h;
@@ -116,6 +117,10 @@ static void drain(struct tbd_thread *thread)
     const uint32_t *end = (const uint32_t *)(uintptr_t)thread->entry_next;
     const uint8_t *record = h.operands;
 
+    if (h.only_counts) {
+        h.blocks += (uint64_t)(end - entry);
+        entry = end;
+    }
     for (; entry < end; entry++) {
         if (h.sink)
             report_block(*entry, record, UINT32_MAX);
@@ -426,11 +431,19 @@ void harness_init_free(void)
                                        .is_free = true });
 }
 
+void harness_only_counts(bool counts)
+{
+    h.only_counts = counts;
+}
+
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link)
 {
-    struct tbd_codegen_config config = {
-        .hook_set = hook_set, .max_insns = max_insns, .link = link, .area_bytes = h.area_bytes
-    };
+    struct tbd_codegen_config config = { .hook_set = hook_set,
+                                         .max_insns = max_insns,
+                                         .link = link,
+                                         .area_bytes = h.area_bytes,
+                                         .omits_records = h.only_counts,
+                                         .only_counts = h.only_counts };
 
     h.def_count = 0;
     h.op_count = 0;

@@ -38,6 +38,8 @@ void harness_init_free(void);
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
 /* Places patch areas far from all code, so that rip-relative operands are out of reach. */
 void harness_far_areas(bool far);
+/* From the next harness_configure() on: entries are not written, and only harness_blocks() tells of them. */
+void harness_only_counts(bool counts);
 /* Code made from now on may change without a flush. */
 void harness_changing_code(bool changes);
 /* Memory that jumps lead through, when code is made from now on, changes only with a flush. */

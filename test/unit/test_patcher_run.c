@@ -223,6 +223,28 @@ static void with_all_hooks_and_short_blocks(void **state)
     check_all();
 }
 
+static uint64_t blocks_of_mix(void)
+{
+    uint64_t args[6] = { 100000, 5 };
+
+    harness_configure(TBD_HOOKS_PARTIAL, TBD_BLOCK_MAX_INSNS, true);
+    assert_int_equal(harness_call((void *)(uintptr_t)mix, args), mix(100000, 5));
+    return harness_blocks();
+}
+
+/* More than fit into the area before its guard page. */
+static void entries_that_are_only_counted_are_as_many(void **state)
+{
+    uint64_t written = blocks_of_mix();
+
+    (void)state;
+    assert_true(written > TBD_ENTRIES_BYTES / 4);
+    harness_only_counts(true);
+    assert_int_equal(blocks_of_mix(), written);
+    check_all();
+    harness_only_counts(false);
+}
+
 static void without_chain(void **state)
 {
     (void)state;
@@ -397,6 +419,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_hooks),
         cmocka_unit_test(with_play_hooks),
         cmocka_unit_test(with_all_hooks_and_short_blocks),
+        cmocka_unit_test(entries_that_are_only_counted_are_as_many),
         cmocka_unit_test(without_chain),
         cmocka_unit_test(targets_with_the_same_low_half_do_not_drive_each_other_out),
         cmocka_unit_test(changed_code_is_translated_anew),

@@ -436,13 +436,15 @@ static void configure(uint32_t hook_set)
 {
     const struct tbd_plan_head *plan = tbd_stub.plan;
     uint32_t code = code_of(hook_set);
-    struct tbd_codegen_config config = { .hook_set = code & ~NO_HOOKS,
-                                         .omits_records = code & NO_HOOKS,
-                                         .max_insns = plan->max_insns,
-                                         .notes = (const void *)((const char *)plan +
-                                                                 plan->notes.offset),
-                                         .note_count = plan->notes.count,
-                                         .link = true };
+    struct tbd_codegen_config config = {
+        .hook_set = code & ~NO_HOOKS,
+        .omits_records = code & NO_HOOKS || code == TBD_HOOKS_PARTIAL,
+        .only_counts = code == TBD_HOOKS_PARTIAL,
+        .max_insns = plan->max_insns,
+        .notes = (const void *)((const char *)plan + plan->notes.offset),
+        .note_count = plan->notes.count,
+        .link = true
+    };
 
     if (tbd_stub.hook_set == code && !(plan->flags & TBD_PLAN_FLUSH)) {
         tbd_patcher_place_notes(config.notes);

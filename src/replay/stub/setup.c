@@ -128,6 +128,6 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     /* Here, while the kernel may still be asked: nearly all of it is written, even for a short window. */
     tbd_patcher_populate();
     tbd_patcher_populate_thread(tbd_thread_now());
-    tbd_stub.hook_set = config.hook_set;
+    tbd_stub.hook_set = 0; /* each window sets its code */
     return NULL;
 }
