@@ -121,7 +121,8 @@ def told(trace):
 
 def test_native_play_is_counted_while_the_program_runs(folder):
     now, live = os.path.join(folder, "now"), os.path.join(folder, "lve")
-    result, _ = tbdtest.record(LONG_RUN, now, "mode=native,cut=5000,aftercount=no", env=HURRIED)
+    # Options as long as the other recording's: stacks begin below the environment.
+    result, _ = tbdtest.record(LONG_RUN, now, "mode=native,cut=05000,aftercount=no", env=HURRIED)
     tbdtest.need_native_play(result)
     expected = told(tbdtest.find_trace(now, LONG_RUN[-3]))
     process, path = start_live(live, LONG_RUN)
