@@ -128,7 +128,7 @@ static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                                    .only_counts = config->only_counts,
                                    .in_ring = tbd_codegen_has_ring(config),
                                    .says_left =
-                                       !tbd_codegen_has_ring(config) || block->foretells_later,
+                                       !tbd_codegen_entries_tell(config) || block->foretells_later,
                                    .records = config->records,
                                    .calling = (enum tbd_calling_scheme)config->calling,
                                    .call_number = how->callbacks->call_number,

@@ -281,7 +281,7 @@ static uint64_t enter_direct(struct tbd_thread *thread, const struct left *left)
     return block->entry;
 }
 
-/* The block that jumped has led to where an import is bound: it will be made again.  With a ring it may have jumped earlier. */
+/* The block that jumped has led to where an import is bound: it will be made again.  Where entries tell that, it may have jumped earlier. */
 static void foretell_next_time(const struct tbd_thread *thread, const struct left *left)
 {
     struct tbd_block_code *block = tbd_cache_block((uint32_t)thread->left);
@@ -329,7 +329,7 @@ static const struct tbd_block_code *block_that_jumped(const struct tbd_thread *t
 {
     uint32_t id;
 
-    if (!tbd_codegen_has_ring(&run.config))
+    if (!tbd_codegen_entries_tell(&run.config))
         return tbd_cache_block((uint32_t)thread->left);
     memcpy(&id, (const void *)(uintptr_t)(thread->entry_next - sizeof(id)), sizeof(id));
     return tbd_cache_with_id(id);

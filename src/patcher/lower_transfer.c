@@ -204,7 +204,7 @@ void tbd_lower_branch_rcx(struct tbd_translation *t, const struct tbd_insn *insn
     jump_direct(t, insn->target);
 }
 
-/* If there is no such address, the engine must find the branch (TBD_EXIT_NOWHERE): the last entry of a ring tells it, too. */
+/* If there is no such address, the engine must find the branch (TBD_EXIT_NOWHERE): where entries are written, the last one tells it, too. */
 static void say_left(struct tbd_translation *t)
 {
     if (!t->says_left)

@@ -117,6 +117,12 @@ static inline bool tbd_codegen_has_ring(const struct tbd_codegen_config *config)
     return config->is_free && (config->hook_set & TBD_HOOK_BLOCKS);
 }
 
+/* Does the entry before the next one tell which block has run last? */
+static inline bool tbd_codegen_entries_tell(const struct tbd_codegen_config *config)
+{
+    return (config->hook_set & TBD_HOOK_BLOCKS) && !config->only_counts;
+}
+
 /* The decoder library's functions that the patcher needs: in the engine those of the private
  * copy, in unit tests the ordinary library's.  Types as in Zydis/Decoder.h (4.0).  Only called
  * inside with_vector_state.  Set before tbd_patcher_init(). */

@@ -461,6 +461,8 @@ static bool begins_with_mark(const struct tbd_plan_head *plan)
                                tbd_log_message(0)->kind == TBD_MSG_STOPS);
 }
 
+#define COUNTING_BYTES (512u << 10)
+
 /* Blocks are counted in the last entries of an operand area, before its guard page. */
 static void set_up_counting(const struct tbd_plan_head *plan)
 {
@@ -469,9 +471,9 @@ static void set_up_counting(const struct tbd_plan_head *plan)
     TBD_INVARIANT("RUN_WINDOW-3", !(plan->hook_set & TBD_PLAN_COUNTS) ||
                                       (plan->area == TBD_PLAN_NO_AREA && !plan->slice));
     ring->counting = ring->aside = 0;
-    ring->counting_bytes = TBD_ENTRIES_BYTES;
+    ring->counting_bytes = COUNTING_BYTES;
     if (plan->hook_set & TBD_PLAN_COUNTS)
-        ring->counting = tbd_ring_area(ring, 0) + ring->head->area_bytes - TBD_ENTRIES_BYTES;
+        ring->counting = tbd_ring_area(ring, 0) + ring->head->area_bytes - ring->counting_bytes;
     if (plan->hook_set & TBD_PLAN_COUNTS && plan->hook_set & TBD_PLAN_ASIDE)
         tbd_stub_use_unread(ring);
 }

@@ -3,7 +3,7 @@
  *
  * Entries that are only counted, and records that are only written because the code that does so is to be run, would go through
  * megabytes of memory, and so push everything else out of the processor's caches.  So a few pages are mapped again and again,
- * one after the other: a pointer into such an area grows for a million entries before there is a fault, and the stores stay in the
+ * one after the other: a pointer into such an area grows for half a million entries before there is a fault, and the stores stay in the
  * first cache.
  *
  *     TBD_UNREAD_BASE   entries, again and again the same pages | nothing | records, likewise | nothing
@@ -17,7 +17,7 @@
 #include "hooks/stream/ring.h"
 
 #define PAGES_BYTES (16ull << 10)
-#define AREA_BYTES  (4ull << 20)
+#define AREA_BYTES  (2ull << 20)
 #define RECORDS     (TBD_UNREAD_BASE + 2 * AREA_BYTES)
 _Static_assert(PAGES_BYTES > TBD_RECORD_MAX_BYTES, "UNREAD-1");
 
