@@ -68,17 +68,34 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, 
 struct tbd_skim_listener {
     /* block entries, by the trace's ids; there is at least one */
     bool (*entries)(void *context, const uint32_t *ids, size_t count);
+    /* The same with their operands, one record after the other, instead of `entries`; NULL: these are not replayed.  The replay process
+     * may change them meanwhile: each is read once. */
+    bool (*records)(void *context, const uint32_t *ids, size_t count, const uint8_t *operands);
     /* a message that is an event, checked; its payload is valid during the call */
     bool (*message)(void *context, uint32_t kind, const uint8_t *payload, uint32_t bytes);
     void *context;
 };
-/* Replays the entries and messages of a window, and keeps nothing: for callers that look at each once, and need no operands.  What the
+/* Replays the entries and messages of a window, and keeps nothing: for callers that look at each once.  What the
  * listener was told is right only with TBD_OK. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_skim(struct tbd_replayer *replayer, unsigned worker,
                                                uint32_t window,
                                                const struct tbd_skim_listener *listener,
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
+
+/* Is told the registers before an instruction, in order: of the block entered at `time`, relative, op->insn of it, those of op->add (TBD_NOTE_*) in
+ * order.  False ends the replay, as without memory. */
+struct tbd_note_listener {
+    bool (*note)(void *context, uint64_t time, const struct tbd_op *op, const uint8_t *registers);
+    void *context;
+};
+/* Registers before each execution of the instructions at `sites` (by pc, ascending), told and not kept.  If a block has too
+ * many sites, the last ones are missing. */
+TBD_MUST_CHECK enum tbd_status
+tbd_replay_skim_notes(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                      const struct tbd_note_site *sites, size_t count,
+                      const struct tbd_note_listener *listener, struct tbd_divergence *divergence,
+                      struct tbd_error *why);
 
 struct tbd_reg_state {
     struct tbd_position position;

@@ -441,12 +441,13 @@ enum tbd_status tbd_replay_skim(struct tbd_replayer *replayer, unsigned worker, 
                                 const struct tbd_skim_listener *listener,
                                 struct tbd_divergence *divergence, struct tbd_error *why)
 {
+    uint32_t hooks = TBD_HOOKS_FULL | (listener->records ? 0 : TBD_PLAN_ENTRIES);
     struct tbd_window *toc, *made = NULL;
     enum tbd_status status = begin(replayer, worker, window, false, &toc, why);
 
     if (status == TBD_OK)
-        status = tbd_skim_window(&replayer->workers[worker], TBD_HOOKS_FULL | TBD_PLAN_ENTRIES,
-                                 listener, &made, divergence, why);
+        status =
+            tbd_skim_window(&replayer->workers[worker], hooks, listener, &made, divergence, why);
     if (status == TBD_OK)
         status = compare(&replayer->workers[worker], toc, made, divergence, why);
     tbd_replayer_finish(replayer, worker, toc);
@@ -493,6 +494,26 @@ enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
         return tbd_process_error(why, TBD_NOMEM, "no memory for notes");
     return judge(replayer, window->index,
                  replay_notes(replayer, worker, window, out, divergence, why), divergence, why);
+}
+
+enum tbd_status tbd_replay_skim_notes(struct tbd_replayer *replayer, unsigned worker,
+                                      uint32_t window, const struct tbd_note_site *sites,
+                                      size_t count, const struct tbd_note_listener *listener,
+                                      struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_window *toc, *made = NULL;
+    enum tbd_status status;
+
+    if (!tbd_worker_add_notes(&replayer->workers[worker], sites, count))
+        return tbd_process_error(why, TBD_NOMEM, "no memory for notes");
+    status = begin(replayer, worker, window, false, &toc, why);
+    if (status == TBD_OK)
+        status = tbd_skim_notes(&replayer->workers[worker], listener, &made, divergence, why);
+    if (status == TBD_OK)
+        status = compare(&replayer->workers[worker], toc, made, divergence, why);
+    tbd_replayer_finish(replayer, worker, toc);
+    tbd_window_free(made);
+    return judge(replayer, window, status, divergence, why);
 }
 
 /* A window below level 3 has no events; everything else is compared. */

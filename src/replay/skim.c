@@ -52,6 +52,7 @@ struct tbd_skim {
     struct tbd_replay_end end;
     uint32_t shown[SHOWN_MOST]; /* entries that the listener has not seen */
     size_t shown_count;
+    size_t shown_in; /* operands before those of the first of them */
 };
 
 static void drop(struct tbd_skim *s)
@@ -81,36 +82,38 @@ void tbd_skim_forget(struct tbd_skim *s)
     tbd_sizes_forget(&s->sizes);
 }
 
-static struct tbd_skim *skim_of(struct tbd_worker *worker)
+struct tbd_skim *tbd_skim_new(void)
 {
-    if (!worker->skim)
-        worker->skim = calloc(1, sizeof(*worker->skim));
-    if (worker->skim && !worker->skim->scratch)
-        worker->skim->scratch = malloc(TBD_MESSAGE_MAX_BYTES);
-    return worker->skim && worker->skim->scratch ? worker->skim : NULL;
+    struct tbd_skim *s = calloc(1, sizeof(*s));
+
+    if (s)
+        s->scratch = malloc(TBD_MESSAGE_MAX_BYTES);
+    if (s && s->scratch)
+        return s;
+    free(s);
+    return NULL;
 }
 
-static bool start(struct tbd_skim *s, struct tbd_worker *worker, uint32_t hooks)
+enum tbd_status tbd_skim_begin(struct tbd_skim *s, const struct tbd_skim_start *start)
 {
-    struct tbd_gather_most most = tbd_full_most(worker->window, hooks);
-
     drop(s);
-    tbd_sizes_begin(&s->sizes, worker->consumer, hooks & (TBD_PLAN_ENTRIES | TBD_PLAN_COUNTS));
-    s->is_counted = hooks & TBD_PLAN_COUNTS;
-    tbd_message_limits_begin(&s->limits, &most);
-    s->end.page_most = most.pages;
+    tbd_sizes_begin(&s->sizes, start->consumer, start->omits_records);
+    s->is_counted = start->is_counted;
+    tbd_message_limits_begin(&s->limits, &start->most);
+    s->end.page_most = start->most.pages;
     tbd_replay_end_clear(&s->end);
+    s->listener = start->listener;
     s->blocks = s->shown_count = s->rest_bytes = 0;
     s->pending = 0;
     s->is_over = false;
     s->damage = NULL;
     s->space_left = 0;
-    s->window = tbd_window_new(tbd_consumer_table(worker->consumer));
+    s->window = tbd_window_new(tbd_consumer_table(start->consumer));
     if (!s->window)
-        return false;
-    s->window->first_time = worker->window->first_time;
-    s->window->regs.thread = worker->window->regs.thread;
-    return true;
+        return TBD_NOMEM;
+    s->window->first_time = start->first_time;
+    s->window->regs.thread = start->thread;
+    return TBD_OK;
 }
 
 static enum tbd_status wrong(struct tbd_skim *s, const char *what)
@@ -123,10 +126,21 @@ static enum tbd_status wrong(struct tbd_skim *s, const char *what)
 
 static bool show(struct tbd_skim *s)
 {
+    const struct tbd_skim_listener *listener = s->listener;
     size_t count = s->shown_count;
 
     s->shown_count = 0;
-    return !count || s->listener->entries(s->listener->context, s->shown, count);
+    if (!count)
+        return true;
+    return listener->records
+               ? listener->records(listener->context, s->shown, count, s->operands + s->shown_in)
+               : listener->entries(listener->context, s->shown, count);
+}
+
+/* Operands are shown while they lie together, and before the chunk is given back. */
+static bool show_records(struct tbd_skim *s)
+{
+    return !s->listener || !s->listener->records || show(s);
 }
 
 static bool show_message(struct tbd_skim *s, uint32_t kind, const uint8_t *payload, uint32_t bytes)
@@ -204,6 +218,8 @@ static bool take_block(struct tbd_skim *s, uint32_t entry)
 
     if (tbd_sizes_is_none(word) || tbd_sizes_operand_bytes(word) > s->have - s->in)
         return false;
+    if (!s->shown_count)
+        s->shown_in = s->in;
     s->in += tbd_sizes_operand_bytes(word);
     if (s->listener)
         s->shown[s->shown_count++] = (uint32_t)word;
@@ -217,6 +233,8 @@ static size_t take_some(struct tbd_skim *s, const volatile uint32_t *from, size_
         s->listener && count > SHOWN_MOST - s->shown_count ? SHOWN_MOST - s->shown_count : count;
     size_t i = s->listener ? 0 : take_stretches(s, from, most);
 
+    if (!s->shown_count)
+        s->shown_in = s->in;
     i += take_fours(s, from + i, most - i);
     while (i < most && take_block(s, from[i]))
         i++;
@@ -299,6 +317,8 @@ static enum tbd_status take_state(struct tbd_skim *s, uint32_t kind, const uint8
     const char *what = NULL;
     enum tbd_status status = TBD_OK;
 
+    if (!show_records(s))
+        return TBD_NOMEM;
     if (kind == TBD_MSG_PASSED)
         what = take_passed(s, payload, bytes);
     else
@@ -416,6 +436,8 @@ static enum tbd_status take_chunk(struct tbd_skim *s, const struct tbd_chunk_vie
         s->have = s->rest_bytes;
     }
     status = look(s, chunk);
+    if (!status && !s->damage && !show_records(s))
+        status = TBD_NOMEM;
     left = s->have - s->in;
     s->rest_bytes = 0;
     if (!status && !s->damage && left && !keep_rest(s, s->operands + s->in, left))
@@ -423,7 +445,7 @@ static enum tbd_status take_chunk(struct tbd_skim *s, const struct tbd_chunk_vie
     return status;
 }
 
-static enum tbd_status take_chunks(struct tbd_skim *s, struct tbd_error *why)
+enum tbd_status tbd_skim_take(struct tbd_skim *s, struct tbd_error *why)
 {
     while (!s->is_over) {
         struct tbd_chunk_view chunk;
@@ -443,29 +465,6 @@ static enum tbd_status take_chunks(struct tbd_skim *s, struct tbd_error *why)
 
 /* ---- the window ---- */
 
-static enum tbd_status begin(void *context, struct tbd_error *why)
-{
-    struct tbd_full *full = context;
-    enum tbd_status status = tbd_full_begin(full, why);
-    struct tbd_skim *s = skim_of(full->worker);
-
-    if (status)
-        return status;
-    if (!s || !start(s, full->worker, full->hooks))
-        return tbd_process_error(why, TBD_NOMEM, "no memory");
-    s->listener = full->listener;
-    return TBD_OK;
-}
-
-static enum tbd_status take(void *context, struct tbd_error *why)
-{
-    struct tbd_full *full = context;
-    struct tbd_process *process = &full->worker->process;
-
-    process->seen_published = __atomic_load_n(process->published, __ATOMIC_ACQUIRE);
-    return tbd_full_judge(take_chunks(full->worker->skim, why), why);
-}
-
 static bool make_window(struct tbd_skim *s, struct tbd_window *window)
 {
     struct tbd_log_entry *log = s->log;
@@ -477,34 +476,79 @@ static bool make_window(struct tbd_skim *s, struct tbd_window *window)
         return false;
     window->log = log;
     window->log_count = count;
-    window->blocks = s->blocks;
     return tbd_replay_end_finish(&s->end, window, s->blocks, (uint32_t)count);
 }
 
-static enum tbd_status finish(struct tbd_full *full, struct tbd_window **out,
-                              struct tbd_divergence *divergence, struct tbd_error *why)
+enum tbd_status tbd_skim_finish(struct tbd_skim *s, struct tbd_window **out, struct tbd_error *why)
 {
-    struct tbd_skim *s = full->worker->skim;
     struct tbd_window *window = s->window;
 
+    *out = NULL;
     if (!s->is_over)
         return tbd_process_error(why, TBD_STUBDIED, "the window's stream has no end");
     if (!s->damage && (s->pending || s->rest_bytes))
         wrong(s, "operands without an entry");
-    if (s->damage) {
-        window->blocks = s->blocks;
-        if (divergence)
-            tbd_full_fill_damage(full->worker, window, s->damage, divergence);
-        return tbd_process_error(why, TBD_DIVERGED, "%s", s->damage);
-    }
-    if (s->is_counted && s->sizes.lacks_blocks)
+    window->blocks = s->blocks;
+    if (!s->damage && s->is_counted && s->sizes.lacks_blocks)
         return tbd_process_error(why, TBD_NOTFOUND, "a block that play did not have");
-    if ((s->listener && !show(s)) || !make_window(s, window))
+    if (!s->damage && ((s->listener && !show(s)) || !make_window(s, window)))
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     s->window = NULL;
-    window->index = full->worker->window->index;
-    window->number = full->worker->window->number;
     *out = window;
+    return s->damage ? tbd_process_error(why, TBD_DIVERGED, "%s", s->damage) : TBD_OK;
+}
+
+/* ---- as a consumer of a replay (run_plan.h) ---- */
+
+static enum tbd_status begin(void *context, struct tbd_error *why)
+{
+    struct tbd_full *full = context;
+    struct tbd_worker *worker = full->worker;
+    enum tbd_status status = tbd_full_begin(full, why);
+    struct tbd_skim_start start = { .omits_records =
+                                        full->hooks & (TBD_PLAN_ENTRIES | TBD_PLAN_COUNTS),
+                                    .is_counted = full->hooks & TBD_PLAN_COUNTS,
+                                    .listener = full->listener,
+                                    .most = tbd_full_most(worker->window, full->hooks),
+                                    .first_time = worker->window->first_time,
+                                    .thread = worker->window->regs.thread };
+
+    if (status)
+        return status;
+    start.consumer = worker->consumer;
+    if (!worker->skim)
+        worker->skim = tbd_skim_new();
+    if (!worker->skim || tbd_skim_begin(worker->skim, &start))
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    return TBD_OK;
+}
+
+static enum tbd_status take(void *context, struct tbd_error *why)
+{
+    struct tbd_full *full = context;
+    struct tbd_process *process = &full->worker->process;
+
+    process->seen_published = __atomic_load_n(process->published, __ATOMIC_ACQUIRE);
+    return tbd_full_judge(tbd_skim_take(full->worker->skim, why), why);
+}
+
+static enum tbd_status finish(struct tbd_worker *worker, struct tbd_window **out,
+                              struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_error damage = { 0 };
+    enum tbd_status status = tbd_skim_finish(worker->skim, out, &damage);
+
+    if (status && why)
+        *why = damage;
+    if (status == TBD_DIVERGED && divergence)
+        tbd_full_fill_damage(worker, *out, damage.detail, divergence);
+    if (status) {
+        tbd_window_free(*out);
+        *out = NULL;
+        return status;
+    }
+    (*out)->index = worker->window->index;
+    (*out)->number = worker->window->number;
     return TBD_OK;
 }
 
@@ -520,7 +564,7 @@ enum tbd_status tbd_skim_window(struct tbd_worker *worker, uint32_t hooks,
 
     *out = NULL;
     if (!status)
-        status = finish(&full, out, divergence, why);
+        status = finish(worker, out, divergence, why);
     if (worker->skim)
         drop(worker->skim);
     return status;
