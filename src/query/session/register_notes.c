@@ -81,7 +81,7 @@ static bool go_to(struct tbd_notes *notes, uint64_t time)
     return cursor->kind == TBD_AT_BLOCK && cursor->time == time;
 }
 
-static void unpack(struct tbd_noted *noted, const struct tbd_op *op, const uint8_t *at)
+void tbd_noted_unpack(struct tbd_noted *noted, const struct tbd_op *op, const uint8_t *at)
 {
     uint64_t registers = (uint64_t)op->add;
 
@@ -111,7 +111,7 @@ const struct tbd_noted *tbd_notes_at(struct tbd_notes *notes, const struct tbd_e
     for (uint16_t i = 0; i < block->def.op_count; i++) {
         if (block->ops[i].kind != TBD_OP_NOTE || block->ops[i].insn != event->position.offset)
             continue;
-        unpack(&notes->noted, &block->ops[i], notes->cursor.record + block->ops[i].data);
+        tbd_noted_unpack(&notes->noted, &block->ops[i], notes->cursor.record + block->ops[i].data);
         return &notes->noted;
     }
     return NULL;

@@ -39,5 +39,7 @@ void tbd_notes_free(struct tbd_notes *notes);
 /* The registers before the event's instruction, if they were wanted there; borrowed until the next
  * call. NULL: there is no note. Fast while positions ascend. */
 const struct tbd_noted *tbd_notes_at(struct tbd_notes *notes, const struct tbd_event *event);
+/* Takes what a note has of the registers op->add. */
+void tbd_noted_unpack(struct tbd_noted *noted, const struct tbd_op *op, const uint8_t *at);
 
 #endif

@@ -114,6 +114,7 @@ static void forget_moments(struct tbd_session *session)
     tbd_session_end_slices(session);
     tbd_inlined_calls_free(session->inlined);
     free(session->moment);
+    free(session->passed);
     free(session->seed.frames);
     free(session->wall.stamps);
     tbd_left_out_clear(&session->left_out);
@@ -186,6 +187,7 @@ enum tbd_status tbd_session_widen(struct tbd_session *session, struct tbd_counte
     next.summaries = next.picked = NULL;
     next.inlined = NULL;
     next.moment = NULL;
+    next.passed = NULL;
     memset(&next.seed, 0, sizeof(next.seed));
     memset(&next.wall, 0, sizeof(next.wall));
     memset(&next.main_stack, 0, sizeof(next.main_stack));
@@ -239,53 +241,7 @@ enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_po
     return TBD_NOTIME;
 }
 
-/* ---- places ---- */
-
-static enum tbd_status no_place(struct tbd_session *session, struct tbd_position position,
-                                const char *why)
-{
-    session->why = (struct tbd_error){ .status = TBD_NOTIME };
-    snprintf(session->why.detail, sizeof(session->why.detail), "position %s: %s",
-             tbd_position_text(session, position).text, why);
-    return TBD_NOTIME;
-}
-
-enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_position position,
-                                  struct tbd_place *out)
-{
-    const struct tbd_window *window;
-    struct tbd_cursor cursor;
-    struct tbd_block_insn insn;
-    enum tbd_status status;
-    uint64_t limit;
-
-    memset(out, 0, sizeof(*out));
-    status = tbd_session_window_at(session, position, &out->window);
-    if (status == TBD_OK)
-        status = tbd_session_slice_at(session, out->window, position.time, &window);
-    if (status != TBD_OK)
-        return status;
-    if (!tbd_cursor_seek(window, position.time, &cursor))
-        return no_place(session, position, "the window does not hold this time");
-    out->id = cursor.id;
-    out->block = cursor.block;
-    out->thread = cursor.thread;
-    out->pc = cursor.block->def.start;
-    out->insns = cursor.block->def.insn_count;
-    if (position.offset > out->insns)
-        return no_place(session, position, "the block has fewer instructions");
-    limit = tbd_cursor_insn_limit(&cursor);
-    if (limit < out->insns)
-        out->insns = (uint32_t)limit + 1;
-    if (position.offset > limit)
-        return no_place(session, position, "the block was left before that instruction");
-    if (tbd_disas_insn(session->disas, cursor.id, position.offset, &insn)) {
-        out->pc = insn.pc;
-        out->insn_bytes = insn.length;
-        out->code = insn.bytes;
-    }
-    return TBD_OK;
-}
+/* ---- the first and the last position ---- */
 
 struct tbd_position tbd_session_first(const struct tbd_session *session)
 {

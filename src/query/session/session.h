@@ -53,7 +53,9 @@ struct tbd_session_held {
 
 /* The result of a replay to a position. */
 struct tbd_moment_known {
-    uint32_t thread; /* that was asked for, or 0 */
+    uint32_t thread;       /* that was asked for, or 0 */
+    uint64_t block_start;  /* of the block that is entered at the position's time; 0: not known */
+    uint32_t block_thread; /* which entered it */
     struct tbd_reg_state state;
     uint8_t stack[16384]; /* state.stack_bytes of them */
 };
@@ -156,7 +158,10 @@ struct tbd_session {
     struct tbd_window *picked; /* owned: the last result of tbd_session_picked(); NULL: none */
     struct tbd_inlined_calls *inlined; /* owned: of rows; NULL: none yet (inlined_calls.h) */
     struct tbd_moment_known *moment;   /* owned: the position asked for last; NULL: none */
-    struct tbd_window *summaries;      /* owned: of the window asked for last; NULL: none */
+    uint32_t placed; /* window of the place that was looked for last by a replay, + 1 */
+    uint8_t *
+        passed; /* owned: bytes of the event that was found last in a window of which nothing is in memory */
+    struct tbd_window *summaries; /* owned: of the window asked for last; NULL: none */
     struct {
         struct tbd_frame *frames; /* owned; NULL: none */
         size_t count;
@@ -256,6 +261,12 @@ TBD_MUST_CHECK enum tbd_status tbd_session_replay_regs(struct tbd_session *sessi
 TBD_MUST_CHECK enum tbd_status tbd_session_regs(struct tbd_session *session,
                                                 struct tbd_position position,
                                                 struct tbd_reg_state *out);
+/* The first instruction of the block that is entered at position.time, and which thread enters it, by a replay that gives the position's registers, too. */
+TBD_MUST_CHECK enum tbd_status tbd_session_block_start(struct tbd_session *session, uint32_t window,
+                                                       struct tbd_position position, uint64_t *out,
+                                                       uint32_t *out_thread);
+/* ... for which nothing is replayed, as that was just done. */
+bool tbd_session_knows_start(const struct tbd_session *session, struct tbd_position position);
 /* Memory at `position`. */
 TBD_MUST_CHECK enum tbd_status tbd_session_read(struct tbd_session *session,
                                                 struct tbd_position position, uint64_t address,

@@ -54,6 +54,25 @@ static bool is_known(const struct tbd_session *session, struct tbd_position posi
     return true;
 }
 
+/* Stops at the block's first instruction, too: which block that is says where the position is. */
+static enum tbd_status stop_at(struct tbd_session *session, uint32_t window,
+                               struct tbd_moment_known *moment)
+{
+    struct tbd_reg_state *states = calloc(2, sizeof(*states));
+    enum tbd_status status;
+
+    if (states == NULL)
+        return TBD_NOMEM;
+    states[0].position.time = moment->state.position.time;
+    states[1] = moment->state;
+    status = tbd_session_replay_regs(session, window, states, 2);
+    moment->state = states[1];
+    moment->block_start = states[0].regs.rip;
+    moment->block_thread = states[0].regs.thread;
+    free(states);
+    return status;
+}
+
 static enum tbd_status replay_to(struct tbd_session *session, uint32_t window,
                                  struct tbd_position position)
 {
@@ -68,13 +87,39 @@ static enum tbd_status replay_to(struct tbd_session *session, uint32_t window,
                                             .stack = moment->stack,
                                             .stack_capacity = sizeof(moment->stack) };
     session->stats.replayed++;
-    status = tbd_session_replay_regs(session, window, &moment->state, 1);
+    status = stop_at(session, window, moment);
     moment->state.stack = NULL; /* callers get copies without it */
     free(session->moment);
     session->moment = status == TBD_OK ? moment : NULL;
     if (status != TBD_OK)
         free(moment);
     return status;
+}
+
+bool tbd_session_knows_start(const struct tbd_session *session, struct tbd_position position)
+{
+    const struct tbd_moment_known *moment = session->moment;
+
+    return moment != NULL && moment->thread == session->thread && moment->block_start != 0 &&
+           is_same_position(moment->state.position, position);
+}
+
+enum tbd_status tbd_session_block_start(struct tbd_session *session, uint32_t window,
+                                        struct tbd_position position, uint64_t *out,
+                                        uint32_t *out_thread)
+{
+    enum tbd_status status = TBD_OK;
+
+    if (!tbd_session_knows_start(session, position)) {
+        status = tbd_session_replayer(session);
+        if (status == TBD_OK)
+            status = replay_to(session, window, position);
+    }
+    if (status != TBD_OK)
+        return status;
+    *out = session->moment->block_start;
+    *out_thread = session->moment->block_thread;
+    return TBD_OK;
 }
 
 enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_position position,
