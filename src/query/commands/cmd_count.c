@@ -341,7 +341,8 @@ static enum tbd_exit count_all(struct event_counts *counting, struct tbd_questio
                                  .gather = gather_events,
                                  .merge = merge_events,
                                  .drop = drop_events,
-                                 .each_many = is_by_value ? NULL : count_many };
+                                 .each_many = count_many,
+                                 .many_by_value = is_by_value };
     struct tbd_command_run *run = counting->run;
     enum tbd_exit result;
 

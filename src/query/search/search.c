@@ -5,6 +5,7 @@
  * The first windows that the plan leaves are searched one by one, because most answers are near;
  * all workers search the others, and all windows where all events are wanted (search_pool.c). Names of functions and modules are bound again
  * whenever the mapped modules change. */
+#include "query/search/search_passing.h"
 #include "query/search/search_private.h"
 #include "query/search/search_tally.h"
 
@@ -325,6 +326,8 @@ static enum tbd_status search_events(struct tbd_search_run *run, uint32_t index)
     enum tbd_status status = tbd_search_tally(run, index);
     uint32_t slices;
 
+    if (status == TBD_NOTFOUND)
+        status = tbd_search_passing(run, index);
     session->stats.open_s += tbd_progress_now() - begin;
     if (tbd_is_interrupted())
         return TBD_INTERRUPTED;

@@ -38,6 +38,8 @@ struct tbd_search {
     /* May be set with all of these, where nothing matters of an event but its type, thread and instruction, and no order: then many events that are
      * equal in these may come as one, with their number, to `each_many`, or to `gather` (search_tally.c). */
     bool (*each_many)(void *context, const struct tbd_event *event, uint64_t count);
+    bool
+        many_by_value; /* ... but its type and its value (the first argument of an entry, what an exit returns) */
 };
 
 /* Finds the n-th event (question->count): TBD_OK and *out, or TBD_NOTFOUND, and *out_found says how

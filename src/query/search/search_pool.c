@@ -245,7 +245,8 @@ static void *help(void *argument)
                                  .error = &helper->error,
                                  .each = pool->run->search->each == NULL ? NULL : keep_event,
                                  .each_many =
-                                     pool->run->search->each_many == NULL ? NULL : keep_many };
+                                     pool->run->search->each_many == NULL ? NULL : keep_many,
+                                 .many_by_value = pool->run->search->many_by_value };
     struct tbd_search_run run = { .search = &search,
                                   .session = &helper->session,
                                   .question = &helper->question,

@@ -13,15 +13,11 @@
 
 #include "format/reading/window_read.h"
 #include "format/window/window_make.h"
+#include "query/search/plain_windows.h"
 #include "query/search/scan_jumps.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* What a block may lead to, and what it may be entered by. */
-#define BY_CALL 1u
-#define BY_STUB 2u /* a jump with operands, as an import stub's, waits like a call */
-#define BY_JUMP 4u
 
 #define PAIRS_LEAST 1024u /* a power of two */
 
@@ -36,11 +32,11 @@ struct place_tally {
     uint32_t window;
     uint32_t count;     /* ids are below it */
     bool is_of_entries; /* of functions */
-    uint8_t *leads;     /* by id: BY_* ; owned, as all that follows */
-    uint8_t *wants;     /* by id: likewise */
-    uint64_t *entered;  /* by id: entries of the block; of functions those by calls */
-    uint64_t *by_stub;  /* by id */
-    uint64_t *written;  /* by id: stores by the kernel, or the engine, at its last instruction */
+    struct tbd_leading leading;
+    uint64_t *
+        entered; /* by id: entries of the block; of functions those by calls; owned, as what follows */
+    uint64_t *by_stub; /* by id */
+    uint64_t *written; /* by id: stores by the kernel, or the engine, at its last instruction */
     struct tally_pair *pairs;
     size_t pair_count, pair_capacity;
     uint32_t last;          /* the block entered last; 0: none */
@@ -49,48 +45,19 @@ struct place_tally {
 
 /* ---- may it be done so? ---- */
 
-/* Blocks run to their end, in one thread, and the block before leads to the next one. */
-static bool is_plain_message(uint32_t kind)
-{
-    switch (kind) {
-    case TBD_MSG_SYSCALL:
-    case TBD_MSG_SPECIAL:
-    case TBD_MSG_READ:
-    case TBD_MSG_UNLOGGED:
-    case TBD_MSG_SHARED:
-    case TBD_MSG_MAPPED:
-    case TBD_MSG_CUT:
-    case TBD_MSG_TRANSLATED: return true;
-    default: return false;
-    }
-}
-
-static bool is_plain_window(const struct tbd_window *window)
-{
-    if (!window->complete || window->thread_count != 0 || window->end_thread_count != 0 ||
-        window->called_count != 0)
-        return false;
-    for (size_t i = 0; i < window->log_count; i++) {
-        if (!is_plain_message(tbd_message_kind(window->log[i].message)))
-            return false;
-    }
-    return true;
-}
-
 static bool is_countable(enum tbd_event_type type)
 {
     return type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT ||
            type == TBD_EVENT_BLOCK_ENTRY || type == TBD_EVENT_STORE;
 }
 
-static bool is_plain_question(const struct tbd_search_run *run)
+static bool only_counts(const struct tbd_search_run *run)
 {
     const struct tbd_question *question = run->question;
 
     return is_countable(question->type) && run->where == NULL && question->skips_operands &&
-           !question->keeps_frames && !question->with_returns && !question->own_returns &&
-           !question->every_return && !run->plan.has_range && !run->plan.has_pc &&
-           run->span.from_start && run->span.to_end;
+           tbd_is_plain_question(run) && !run->plan.has_range && run->span.from_start &&
+           run->span.to_end;
 }
 
 /* A window whose events are in its files is walked. */
@@ -99,32 +66,7 @@ static bool needs_replay(const struct tbd_search_run *run, uint32_t window)
     return tbd_trace_window(run->session->trace, window)->level < TBD_LEVEL_EVENTS;
 }
 
-/* ---- what leads where ---- */
-
-static uint8_t lead_of(const struct tbd_block *block)
-{
-    const struct tbd_op *call = NULL;
-
-    for (uint16_t i = 0; i < block->def.op_count; i++) {
-        if (block->ops[i].kind == TBD_OP_CALL)
-            call = &block->ops[i];
-    }
-    if (call != NULL)
-        return (call->flags & TBD_OPF_TAIL) != 0 ? BY_STUB : BY_CALL;
-    return tbd_scan_leads_on(block) ? BY_JUMP : 0;
-}
-
-static uint8_t wants_of(const struct place_tally *t, uint32_t id)
-{
-    const struct tbd_search_plan *plan = &t->run->plan;
-    uint8_t planned;
-
-    if (plan->blocks == NULL)
-        return BY_CALL | BY_STUB;
-    planned = id < plan->block_count ? plan->blocks[id] : 0;
-    return ((planned & ~TBD_PLAN_NO_ENTRY) != 0 ? BY_CALL | BY_STUB : 0) |
-           (plan->has_jumped && (planned & TBD_PLAN_JUMPED) != 0 ? BY_JUMP : 0);
-}
+/* ---- what is counted ---- */
 
 static bool prepare(struct place_tally *t)
 {
@@ -134,20 +76,10 @@ static bool prepare(struct place_tally *t)
     t->entered = calloc(t->count, sizeof(*t->entered));
     t->by_stub = calloc(t->count, sizeof(*t->by_stub));
     t->written = calloc(t->count, sizeof(*t->written));
-    t->leads = calloc(t->count, 1);
-    t->wants = calloc(t->count, 1);
     t->pairs = calloc(PAIRS_LEAST, sizeof(*t->pairs));
     t->pair_capacity = PAIRS_LEAST;
-    if (t->entered == NULL || t->by_stub == NULL || t->written == NULL || t->leads == NULL ||
-        t->wants == NULL || t->pairs == NULL)
-        return false;
-    for (uint32_t id = 1; id < t->count && t->is_of_entries; id++) {
-        const struct tbd_block *block = tbd_trace_block(trace, id);
-
-        t->leads[id] = block == NULL ? 0 : lead_of(block);
-        t->wants[id] = wants_of(t, id);
-    }
-    return true;
+    return t->entered != NULL && t->by_stub != NULL && t->written != NULL && t->pairs != NULL &&
+           (!t->is_of_entries || tbd_leading_make(t->run, t->count, &t->leading));
 }
 
 static void release(struct place_tally *t)
@@ -155,8 +87,7 @@ static void release(struct place_tally *t)
     free(t->entered);
     free(t->by_stub);
     free(t->written);
-    free(t->leads);
-    free(t->wants);
+    tbd_leading_free(&t->leading);
     free(t->pairs);
 }
 
@@ -208,16 +139,16 @@ static bool add_pair(struct place_tally *t, uint32_t before, uint32_t entered)
 
 static bool add_entry(struct place_tally *t, uint32_t before, uint32_t id, uint8_t by)
 {
-    if ((by & BY_JUMP) != 0)
+    if ((by & TBD_BY_JUMP) != 0)
         return add_pair(t, before, id);
-    t->entered[id] += (by & BY_CALL) != 0;
-    t->by_stub[id] += (by & BY_STUB) != 0;
+    t->entered[id] += (by & TBD_BY_CALL) != 0;
+    t->by_stub[id] += (by & TBD_BY_STUB) != 0;
     return true;
 }
 
 static bool count_entries_of_functions(struct place_tally *t, const uint32_t *ids, size_t count)
 {
-    const uint8_t *leads = t->leads, *wants = t->wants;
+    const uint8_t *leads = t->leading.leads, *wants = t->leading.wants;
     uint32_t before = t->last;
     bool good = true;
 
@@ -345,24 +276,15 @@ static void emit_pairs(struct place_tally *t)
     }
 }
 
-/* The last block leads to the window's end registers (tbd_scan_run() and tbd_scan_meet_end()). */
+/* The last block leads to the window's end registers. */
 static void emit_end(struct place_tally *t, const struct tbd_window *window)
 {
-    struct tbd_symbols *symbols = t->run->session->symbols;
-    uint64_t pc = window->end_regs.rip;
-    uint8_t by = t->last == 0 ? 0 : t->leads[t->last];
-    bool is_entry = (by & BY_CALL) != 0;
+    uint8_t by = t->last == 0 ? 0 : t->leading.leads[t->last];
 
-    if ((by & BY_STUB) != 0)
-        is_entry = tbd_scan_is_function(symbols, t->window, pc);
-    if ((by & BY_JUMP) != 0 && t->run->plan.has_jumped && symbols != NULL)
-        is_entry =
-            tbd_symbols_is_function_start(symbols, t->window, pc) &&
-            !tbd_scan_is_inside(symbols, t->window,
-                                last_pc(tbd_trace_block(t->run->session->trace, t->last)), pc);
     t->event.position.time = window->first_time + window->blocks;
-    if (is_entry)
-        emit(t, 0, pc, 1);
+    if (by != 0 &&
+        tbd_enters_at_end(t->run, window, tbd_trace_block(t->run->session->trace, t->last), by))
+        emit(t, 0, window->end_regs.rip, 1);
 }
 
 static void emit_all(struct place_tally *t, const struct tbd_window *window)
@@ -407,10 +329,11 @@ enum tbd_status tbd_search_tally(struct tbd_search_run *run, uint32_t window)
     struct tbd_window *toc = NULL;
     enum tbd_status status;
 
-    if (run->search->each_many == NULL || !is_plain_question(run) || !needs_replay(run, window))
+    if (run->search->each_many == NULL || run->search->many_by_value || !only_counts(run) ||
+        !needs_replay(run, window))
         return TBD_NOTFOUND;
     status = tbd_window_load_summaries(run->session->trace, window, &toc, &run->session->why);
-    if (status == TBD_OK && !is_plain_window(toc))
+    if (status == TBD_OK && !tbd_is_plain_window(toc))
         status = TBD_NOTFOUND;
     else if (status == TBD_OK && !prepare(&t))
         status = TBD_NOMEM;
