@@ -92,7 +92,7 @@ static void enter(struct fixture *f, uint32_t number)
     struct tbd_thread *thread = &f->thread;
     uint32_t entry = f->wrong != 0 && number == f->wrong_at ? f->wrong : f->id;
 
-    if (thread->operand_next + RECORD_BYTES > tbd_ring_operands_end_sigsafe(&f->ring))
+    if (thread->operand_next + RECORD_BYTES > tbd_ring_records_end_sigsafe(&f->ring))
         tbd_ring_turn(&f->ring, thread, 0); /* as at the guard page */
     memcpy((void *)thread->entry_next, &entry, sizeof(entry));
     thread->entry_next += sizeof(entry);
