@@ -437,6 +437,19 @@ enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker
     return TBD_OK;
 }
 
+/* The window `toc` was replayed to `made`, with this status. */
+static enum tbd_status end_skim(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                struct tbd_window *toc, struct tbd_window *made,
+                                enum tbd_status status, struct tbd_divergence *divergence,
+                                struct tbd_error *why)
+{
+    if (status == TBD_OK)
+        status = compare(&replayer->workers[worker], toc, made, divergence, why);
+    tbd_replayer_finish(replayer, worker, toc);
+    tbd_window_free(made);
+    return judge(replayer, window, status, divergence, why);
+}
+
 enum tbd_status tbd_replay_skim(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
                                 const struct tbd_skim_listener *listener,
                                 struct tbd_divergence *divergence, struct tbd_error *why)
@@ -448,11 +461,7 @@ enum tbd_status tbd_replay_skim(struct tbd_replayer *replayer, unsigned worker, 
     if (status == TBD_OK)
         status =
             tbd_skim_window(&replayer->workers[worker], hooks, listener, &made, divergence, why);
-    if (status == TBD_OK)
-        status = compare(&replayer->workers[worker], toc, made, divergence, why);
-    tbd_replayer_finish(replayer, worker, toc);
-    tbd_window_free(made);
-    return judge(replayer, window, status, divergence, why);
+    return end_skim(replayer, worker, window, toc, made, status, divergence, why);
 }
 
 /* Replays with the sites of all windows so far; for a slice, only the slice. */
@@ -509,11 +518,7 @@ enum tbd_status tbd_replay_skim_notes(struct tbd_replayer *replayer, unsigned wo
     status = begin(replayer, worker, window, false, &toc, why);
     if (status == TBD_OK)
         status = tbd_skim_notes(&replayer->workers[worker], listener, &made, divergence, why);
-    if (status == TBD_OK)
-        status = compare(&replayer->workers[worker], toc, made, divergence, why);
-    tbd_replayer_finish(replayer, worker, toc);
-    tbd_window_free(made);
-    return judge(replayer, window, status, divergence, why);
+    return end_skim(replayer, worker, window, toc, made, status, divergence, why);
 }
 
 /* A window below level 3 has no events; everything else is compared. */

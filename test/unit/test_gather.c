@@ -1,21 +1,19 @@
 // links: tbd_replay tbd_hooks_host tbd_organizer tbd_format tbd_base
+// sources: replay_stream.c
 // SPDX-License-Identifier: MIT
 /* The stream of a replay process becomes a window, wherever its operands are: in their chunks, in
  * an area of the stream, or in one that is too small.  Cursors rely only on the driver's own
  * memory, and areas are given back zeroed. */
-#include "base/layout.h"
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"
-#include "hooks/stream/ring.h"
 #include "replay/gather.h"
+#include "replay_stream.h"
 
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -32,15 +30,9 @@ static const struct tbd_ring_config config = {
     .areas = 2,
     .area_bytes = 5u << 20,
 };
-static const uint8_t code[4] = { 0x48, 0x89, 0x03, 0xc3 }; /* mov [rbx], rax; ret */
 
 struct fixture {
-    int fd;
-    struct tbd_ring ring;
-    struct tbd_thread thread;
-    uint32_t id;
-    struct tbd_block_table *table;
-    struct tbd_consumer *consumer;
+    struct replay_stream stream;
     struct tbd_areas *areas;
     struct tbd_gather *gather;
     struct tbd_msg_read read; /* all zeros: none is sent */
@@ -48,26 +40,13 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct tbd_op op = { .kind = TBD_OP_STORE, .size = 8, .data = 8, .base = 0 };
-    struct tbd_block_def def = { .start = 0x400000,
-                                 .code_bytes = 4,
-                                 .op_count = 1,
-                                 .operand_bytes = RECORD_BYTES,
-                                 .insn_count = 2,
-                                 .end = TBD_END_RETURN,
-                                 .last_insn = 3 };
     struct fixture *f = calloc(1, sizeof(*f));
     struct tbd_stream_areas where;
 
-    f->fd = memfd_create("stream", 0);
-    assert_int_equal(tbd_ring_create(&f->ring, f->fd, &config), TBD_OK);
-    assert_true(tbd_ring_guard(&f->ring));
-    f->id = tbd_ring_define(&f->ring, &def, &op, code);
-    f->table = tbd_block_table_new();
-    assert_int_equal(tbd_consumer_new(f->fd, f->table, NULL, &f->consumer, NULL), TBD_OK);
-    where = tbd_consumer_areas(f->consumer);
+    replay_stream_open(&f->stream, &config, RECORD_BYTES);
+    where = tbd_consumer_areas(f->stream.consumer);
     assert_int_equal(where.count, 2);
-    f->areas = tbd_areas_new(f->fd, &where);
+    f->areas = tbd_areas_new(f->stream.fd, &where);
     assert_non_null(f->areas);
     f->gather = tbd_gather_new();
     *state = f;
@@ -80,63 +59,27 @@ static int tear_down(void **state)
 
     tbd_gather_free(f->gather);
     tbd_areas_free(f->areas);
-    tbd_consumer_free(f->consumer);
-    tbd_block_table_release(f->table);
-    munmap((void *)TBD_STREAM_BASE, f->ring.bytes);
-    close(f->fd);
+    replay_stream_close(&f->stream);
     free(f);
     return 0;
 }
 
 /* ---- the process ---- */
 
-static void enter(struct fixture *f, uint32_t number)
-{
-    struct tbd_thread *thread = &f->thread;
-
-    if (thread->operand_next + RECORD_BYTES > tbd_ring_records_end_sigsafe(&f->ring))
-        tbd_ring_turn(&f->ring, thread, 0); /* as at the guard page */
-    memcpy((void *)thread->entry_next, &f->id, sizeof(f->id));
-    thread->entry_next += sizeof(f->id);
-    for (size_t at = 0; at < RECORD_BYTES; at += sizeof(number))
-        memcpy((uint8_t *)thread->operand_next + at, &number, sizeof(number));
-    thread->operand_next += RECORD_BYTES;
-}
-
-static void send(struct fixture *f, enum tbd_message_kind kind, const void *payload, size_t bytes)
-{
-    struct tbd_part part = { payload, bytes };
-
-    tbd_ring_send(&f->ring, &f->thread, kind, &part, 1);
-}
-
 /* `pages` dirty pages at the end. */
 static void produce(struct fixture *f, uint32_t pages)
 {
-    struct tbd_msg_window_end end = { .time = BLOCKS };
-    struct tbd_regs regs = { .thread = 7, .rip = 0x400000 };
-
     for (uint32_t i = 0; i < BLOCKS; i++) {
         struct tbd_msg_syscall call = { .number = 39, .result = i };
 
-        enter(f, i);
+        replay_stream_enter(&f->stream, f->stream.id, i);
         if (i == CALL_EVERY && f->read.bytes + f->read.address)
-            send(f, TBD_MSG_READ, &f->read, sizeof(f->read));
+            replay_stream_send(&f->stream, TBD_MSG_READ, &f->read, sizeof(f->read));
         if (i % CALL_EVERY == CALL_EVERY - 1)
-            send(f, TBD_MSG_SYSCALL, &call, sizeof(call));
+            replay_stream_send(&f->stream, TBD_MSG_SYSCALL, &call, sizeof(call));
     }
-    for (uint32_t i = 0; i < pages; i++) {
-        struct {
-            struct tbd_msg_page head;
-            uint8_t bytes[TBD_PAGE_SIZE];
-        } page = { .head = { (0x500000ull + i * TBD_PAGE_SIZE), TBD_PAGE_DIRTY } };
-
-        memset(page.bytes, (int)i + 1, sizeof(page.bytes));
-        send(f, TBD_MSG_PAGE, &page, sizeof(page));
-    }
-    send(f, TBD_MSG_REGS, &regs, sizeof(regs));
-    send(f, TBD_MSG_WINDOW_END, &end, sizeof(end));
-    tbd_ring_turn(&f->ring, &f->thread, TBD_CHUNK_ENDS_WINDOW);
+    replay_stream_send_pages(&f->stream, pages);
+    replay_stream_end_window(&f->stream, BLOCKS);
 }
 
 struct order {
@@ -162,17 +105,17 @@ static void collect(struct fixture *f, struct tbd_operand_area *area, uint32_t p
     enum tbd_status status = TBD_NOTFOUND;
     pthread_t thread;
 
-    f->ring.area = area ? tbd_ring_area(&f->ring, tbd_area_index(area)) : 0;
-    tbd_consumer_area(f->consumer, area ? tbd_area_index(area) : TBD_NO_AREA);
-    tbd_ring_start(&f->ring, &f->thread, 0, TBD_TIME_NEVER);
-    assert_int_equal(tbd_gather_begin(f->gather, f->consumer, area, 0, 7), TBD_OK);
+    f->stream.ring.area = area ? tbd_ring_area(&f->stream.ring, tbd_area_index(area)) : 0;
+    tbd_consumer_area(f->stream.consumer, area ? tbd_area_index(area) : TBD_NO_AREA);
+    tbd_ring_start(&f->stream.ring, &f->stream.thread, 0, TBD_TIME_NEVER);
+    assert_int_equal(tbd_gather_begin(f->gather, f->stream.consumer, area, 0, 7), TBD_OK);
     if (most)
         tbd_gather_expect(f->gather, most);
     assert_int_equal(pthread_create(&thread, NULL, run, &order), 0);
     while (status == TBD_NOTFOUND) {
         status = tbd_gather_take(f->gather, NULL);
         if (status == TBD_NOTFOUND)
-            tbd_consumer_wait(f->consumer, 100);
+            tbd_consumer_wait(f->stream.consumer, 100);
     }
     assert_int_equal(status, TBD_OK);
     pthread_join(thread, NULL);
@@ -192,12 +135,7 @@ static void check(const struct tbd_window *window, uint32_t pages)
     struct tbd_cursor cursor;
     uint32_t blocks = 0, calls = 0;
 
-    assert_true(window->complete);
-    assert_int_equal(window->blocks, BLOCKS);
-    assert_int_equal(window->log_count, CALLS);
-    assert_int_equal(window->dirty_count, pages);
-    for (uint32_t i = 0; i < pages; i++)
-        assert_int_equal(window->dirty[i].bytes[TBD_PAGE_SIZE - 1], (uint8_t)(i + 1));
+    replay_stream_check(window, BLOCKS, CALLS, pages);
     tbd_cursor_first(window, &cursor);
     do {
         if (cursor.kind == TBD_AT_BLOCK) {
@@ -266,7 +204,7 @@ static void an_area_that_comes_back_has_nothing_of_the_window_before(void **stat
         check(window, i * 2);
         assert_int_equal(window->operands[0], 0);
         tbd_window_free(window);
-        memset((void *)tbd_ring_area(&f->ring, 0), 0x5a, TBD_PAGE_SIZE);
+        memset((void *)tbd_ring_area(&f->stream.ring, 0), 0x5a, TBD_PAGE_SIZE);
     }
 }
 
@@ -274,7 +212,7 @@ static void a_process_gone_astray_cannot_change_a_message_afterwards(void **stat
 {
     struct fixture *f = *state;
     struct tbd_window *window = replay(f, tbd_area_take(f->areas), 0);
-    uint64_t area = f->ring.area;
+    uint64_t area = f->stream.ring.area;
 
     for (uint32_t i = 0; i < CALLS; i++) {
         const struct tbd_message *message = window->log[i].message;
@@ -353,8 +291,8 @@ static void windows_outlive_the_process_and_areas_are_lent_once(void **state)
     tbd_gather_forget(f->gather);
     tbd_areas_free(f->areas);
     f->areas = NULL;
-    tbd_consumer_free(f->consumer);
-    f->consumer = NULL;
+    tbd_consumer_free(f->stream.consumer);
+    f->stream.consumer = NULL;
     assert_int_equal(window->operands[0], 0);
     assert_int_equal(window->operands[RECORD_BYTES], 1);
     tbd_window_free(window);

@@ -1,19 +1,17 @@
 // links: tbd_replay tbd_hooks_host tbd_organizer tbd_format tbd_base
+// sources: replay_stream.c
 // SPDX-License-Identifier: MIT
 /* What a replay process sends is looked at in its chunks: a listener sees every block with its operands, in order, and every message;
  * what is kept is the log and the end.  Nothing that the process writes makes it look outside the chunk. */
-#include "base/layout.h"
 #include "format/window/window_make.h"
-#include "hooks/stream/ring.h"
 #include "replay/skim.h"
+#include "replay_stream.h"
 
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -28,17 +26,11 @@ static const struct tbd_ring_config config = {
     .heap_capacity = 8192,
     .hook_set = TBD_HOOKS_PLAY,
 };
-static const uint8_t code[4] = { 0x48, 0x89, 0x03, 0xc3 }; /* mov [rbx], rax; ret */
 static const struct tbd_gather_most no_limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX,
                                                   SIZE_MAX };
 
 struct fixture {
-    int fd;
-    struct tbd_ring ring;
-    struct tbd_thread thread;
-    uint32_t id;
-    struct tbd_block_table *table;
-    struct tbd_consumer *consumer;
+    struct replay_stream stream;
     struct tbd_skim *skim;
     /* what the process does */
     uint32_t pages, pages_before; /* at the end; before the last block */
@@ -51,22 +43,9 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct tbd_op op = { .kind = TBD_OP_STORE, .size = 8, .data = 8, .base = 0 };
-    struct tbd_block_def def = { .start = 0x400000,
-                                 .code_bytes = 4,
-                                 .op_count = 1,
-                                 .operand_bytes = RECORD_BYTES,
-                                 .insn_count = 2,
-                                 .end = TBD_END_RETURN,
-                                 .last_insn = 3 };
     struct fixture *f = calloc(1, sizeof(*f));
 
-    f->fd = memfd_create("stream", 0);
-    assert_int_equal(tbd_ring_create(&f->ring, f->fd, &config), TBD_OK);
-    assert_true(tbd_ring_guard(&f->ring));
-    f->id = tbd_ring_define(&f->ring, &def, &op, code);
-    f->table = tbd_block_table_new();
-    assert_int_equal(tbd_consumer_new(f->fd, f->table, NULL, &f->consumer, NULL), TBD_OK);
+    replay_stream_open(&f->stream, &config, RECORD_BYTES);
     f->skim = tbd_skim_new();
     *state = f;
     return 0;
@@ -77,69 +56,29 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     tbd_skim_free(f->skim);
-    tbd_consumer_free(f->consumer);
-    tbd_block_table_release(f->table);
-    munmap((void *)TBD_STREAM_BASE, f->ring.bytes);
-    close(f->fd);
+    replay_stream_close(&f->stream);
     free(f);
     return 0;
 }
 
 /* ---- the process ---- */
 
-static void enter(struct fixture *f, uint32_t number)
-{
-    struct tbd_thread *thread = &f->thread;
-    uint32_t entry = f->wrong != 0 && number == f->wrong_at ? f->wrong : f->id;
-
-    if (thread->operand_next + RECORD_BYTES > tbd_ring_records_end_sigsafe(&f->ring))
-        tbd_ring_turn(&f->ring, thread, 0); /* as at the guard page */
-    memcpy((void *)thread->entry_next, &entry, sizeof(entry));
-    thread->entry_next += sizeof(entry);
-    for (size_t at = 0; at < RECORD_BYTES; at += sizeof(number))
-        memcpy((uint8_t *)thread->operand_next + at, &number, sizeof(number));
-    thread->operand_next += RECORD_BYTES;
-}
-
-static void send(struct fixture *f, enum tbd_message_kind kind, const void *payload, size_t bytes)
-{
-    struct tbd_part part = { payload, bytes };
-
-    tbd_ring_send(&f->ring, &f->thread, kind, &part, 1);
-}
-
-static void send_pages(struct fixture *f, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        struct {
-            struct tbd_msg_page head;
-            uint8_t bytes[TBD_PAGE_SIZE];
-        } page = { .head = { (0x500000ull + i * TBD_PAGE_SIZE), TBD_PAGE_DIRTY } };
-
-        memset(page.bytes, (int)i + 1, sizeof(page.bytes));
-        send(f, TBD_MSG_PAGE, &page, sizeof(page));
-    }
-}
-
 static void *produce(void *argument)
 {
     struct fixture *f = argument;
-    struct tbd_msg_window_end end = { .time = BLOCKS };
-    struct tbd_regs regs = { .thread = 7, .rip = 0x400000 };
 
     for (uint32_t i = 0; i < BLOCKS; i++) {
         struct tbd_msg_syscall call = { .number = 39, .result = i };
 
         if (i == BLOCKS - 1)
-            send_pages(f, f->pages_before);
-        enter(f, i);
+            replay_stream_send_pages(&f->stream, f->pages_before);
+        replay_stream_enter(&f->stream, f->wrong != 0 && i == f->wrong_at ? f->wrong : f->stream.id,
+                            i);
         if (i % CALL_EVERY == CALL_EVERY - 1)
-            send(f, TBD_MSG_SYSCALL, &call, sizeof(call));
+            replay_stream_send(&f->stream, TBD_MSG_SYSCALL, &call, sizeof(call));
     }
-    send_pages(f, f->pages);
-    send(f, TBD_MSG_REGS, &regs, sizeof(regs));
-    send(f, TBD_MSG_WINDOW_END, &end, sizeof(end));
-    tbd_ring_turn(&f->ring, &f->thread, TBD_CHUNK_ENDS_WINDOW);
+    replay_stream_send_pages(&f->stream, f->pages);
+    replay_stream_end_window(&f->stream, BLOCKS);
     return NULL;
 }
 
@@ -186,26 +125,26 @@ static enum tbd_status replay(struct fixture *f, const struct tbd_skim_listener 
                               const struct tbd_gather_most *most, struct tbd_window **out)
 {
     struct tbd_skim_start start = {
-        .consumer = f->consumer, .listener = listener, .most = *most, .thread = 7
+        .consumer = f->stream.consumer, .listener = listener, .most = *most, .thread = 7
     };
     enum tbd_status status = TBD_NOTFOUND;
     pthread_t thread;
 
     *out = NULL;
     f->blocks = f->calls = 0;
-    tbd_ring_start(&f->ring, &f->thread, 0, TBD_TIME_NEVER);
+    tbd_ring_start(&f->stream.ring, &f->stream.thread, 0, TBD_TIME_NEVER);
     assert_int_equal(tbd_skim_begin(f->skim, &start), TBD_OK);
     assert_int_equal(pthread_create(&thread, NULL, produce, f), 0);
     while (status == TBD_NOTFOUND) {
         status = tbd_skim_take(f->skim, NULL);
         if (status == TBD_NOTFOUND)
-            tbd_consumer_wait(f->consumer, 100);
+            tbd_consumer_wait(f->stream.consumer, 100);
     }
     while (status != TBD_OK) { /* the process goes on, and nobody looks */
         struct tbd_chunk_view chunk;
 
-        if (tbd_consumer_peek(f->consumer, &chunk, NULL) == TBD_OK) {
-            tbd_consumer_pass(f->consumer);
+        if (tbd_consumer_peek(f->stream.consumer, &chunk, NULL) == TBD_OK) {
+            tbd_consumer_pass(f->stream.consumer);
             if (chunk.ends_window)
                 break;
         }
@@ -224,12 +163,7 @@ static struct tbd_skim_listener listener_of(struct fixture *f, bool wants_record
 
 static void check(const struct tbd_window *window, uint32_t pages)
 {
-    assert_true(window->complete);
-    assert_int_equal(window->blocks, BLOCKS);
-    assert_int_equal(window->log_count, CALLS);
-    assert_int_equal(window->dirty_count, pages);
-    for (uint32_t i = 0; i < pages; i++)
-        assert_int_equal(window->dirty[i].bytes[TBD_PAGE_SIZE - 1], (uint8_t)(i + 1));
+    replay_stream_check(window, BLOCKS, CALLS, pages);
     for (uint32_t i = 0; i < CALLS; i++)
         assert_int_equal(window->log[i].time, (i + 1) * CALL_EVERY);
 }

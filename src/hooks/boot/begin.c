@@ -23,14 +23,6 @@
 
 /* ---- the environment ---- */
 
-static bool is_named(const char *variable, const char *name)
-{
-    while (*name)
-        if (*variable++ != *name++)
-            return false;
-    return *variable == '=';
-}
-
 /* A forked child may have changed its folder: makes `dir` (or TBD_DIR) an absolute path now, so
  * that it keeps its meaning. */
 static void fix_folder(char *const *environment)
@@ -41,7 +33,7 @@ static void fix_folder(char *const *environment)
     long length;
 
     for (; !*dir && *environment; environment++)
-        if (is_named(*environment, "TBD_DIR"))
+        if (tbd_starts_with(*environment, "TBD_DIR="))
             tbd_fmt(dir, TBD_OPTION_TEXT_BYTES, "%s", *environment + 8);
     if (!*dir || *dir == '/')
         return;

@@ -31,6 +31,8 @@
     (64u << 10)            /* of code: less is looked through in less time than the cache takes */
 #define SETTLED        60u /* seconds since the file's last change */
 #define NAME           ".code"
+#define DATA           "XDG_DATA_HOME="
+#define HOME           "HOME="
 #define MOST_ROOT      480u
 #define FOLDER_BYTES   512u
 #define PATH_BYTES     (FOLDER_BYTES + 32u)
@@ -81,25 +83,15 @@ static uint64_t engine_id(void)
 
 /* ---- the folder ---- */
 
-static const char *value_of(const char *variable, const char *name)
-{
-    while (*name && *variable == *name) {
-        variable++;
-        name++;
-    }
-    return !*name && *variable == '=' ? variable + 1 : NULL;
-}
-
 void tbd_own_known_begin(const char *root, char *const *environment)
 {
     const char *data = "", *home = "";
 
     for (; *environment; environment++) {
-        const char *of_data = value_of(*environment, "XDG_DATA_HOME");
-        const char *of_home = value_of(*environment, "HOME");
-
-        data = of_data ? of_data : data;
-        home = of_home ? of_home : home;
+        if (tbd_starts_with(*environment, DATA))
+            data = *environment + sizeof(DATA) - 1;
+        if (tbd_starts_with(*environment, HOME))
+            home = *environment + sizeof(HOME) - 1;
     }
     folder[0] = '\0';
     if (strlen(root) >= MOST_ROOT || strlen(data) >= MOST_ROOT || strlen(home) >= MOST_ROOT)

@@ -399,16 +399,11 @@ static bool hand_on(struct tbd_passing_window *p)
 
 static enum tbd_status replay(struct tbd_passing_window *p)
 {
-    struct tbd_session *session = p->run->session;
     struct tbd_skim_listener listener = { .records = take_records,
                                           .message = take_message,
                                           .context = p };
-    enum tbd_status status = tbd_session_replayer(session);
+    enum tbd_status status = tbd_session_skim(p->run->session, p->toc->index, &listener);
 
-    if (status == TBD_OK)
-        status = tbd_replay_skim(session->replayer, session->worker, p->toc->index, &listener,
-                                 &session->divergence, &session->why);
-    session->stats.raised += status == TBD_OK;
     if (status == TBD_OK && !tbd_passing_end_values(p))
         status = TBD_NOMEM;
     if (status == TBD_OK && p->run->question->type == TBD_EVENT_FUNC_ENTER &&

@@ -308,17 +308,11 @@ static void emit_all(struct place_tally *t, const struct tbd_window *window)
 
 static enum tbd_status replay(struct place_tally *t)
 {
-    struct tbd_session *session = t->run->session;
     struct tbd_skim_listener listener = { .entries = count_blocks,
                                           .message = count_writes,
                                           .context = t };
-    enum tbd_status status = tbd_session_replayer(session);
 
-    if (status == TBD_OK)
-        status = tbd_replay_skim(session->replayer, session->worker, t->window, &listener,
-                                 &session->divergence, &session->why);
-    session->stats.raised += status == TBD_OK;
-    return status;
+    return tbd_session_skim(t->run->session, t->window, &listener);
 }
 
 enum tbd_status tbd_search_tally(struct tbd_search_run *run, uint32_t window)

@@ -217,6 +217,18 @@ enum tbd_status tbd_session_replayer(struct tbd_session *session)
     return status;
 }
 
+enum tbd_status tbd_session_skim(struct tbd_session *session, uint32_t index,
+                                 const struct tbd_skim_listener *listener)
+{
+    enum tbd_status status = tbd_session_replayer(session);
+
+    if (status == TBD_OK)
+        status = tbd_replay_skim(session->replayer, session->worker, index, listener,
+                                 &session->divergence, &session->why);
+    session->stats.raised += status == TBD_OK;
+    return status;
+}
+
 enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_position position,
                                       uint32_t *out)
 {

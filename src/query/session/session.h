@@ -249,6 +249,9 @@ bool tbd_session_is_of_window(enum tbd_status status);
 /* The window is missing from this command's answers, because of `status` and what the session knows of it. */
 void tbd_session_leave_out(struct tbd_session *session, uint32_t index, enum tbd_status status);
 TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);
+/* Replays a window whose events `listener` sees, and nobody keeps. */
+TBD_MUST_CHECK enum tbd_status tbd_session_skim(struct tbd_session *session, uint32_t index,
+                                                const struct tbd_skim_listener *listener);
 /* TBD_NOTIME, and session->why says so, for a position that is not in the trace. */
 TBD_MUST_CHECK enum tbd_status tbd_session_window_at(struct tbd_session *session,
                                                      struct tbd_position position, uint32_t *out);
